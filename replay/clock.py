@@ -1,0 +1,55 @@
+"""Two clocks: one that passes by itself, and one that moves only when told.
+
+Both count seconds from a zero that is set when they are made, and both hold whole nanoseconds inside, so that the
+seconds they give are the nearest floats to exact instants and a worked example comes out to the last digit.
+Nothing else in `replay` reads the time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+NANOSECONDS = 1_000_000_000
+
+
+class Clock(Protocol):
+    """Seconds since zero, and a way to wait for a later instant."""
+
+    def now(self) -> float:
+        """Seconds since the clock's zero."""
+
+    def sleep_until(self, instant: float) -> None:
+        """Return at `instant` (seconds since zero), or at once if it has passed."""
+
+
+class WallClock:
+    """The machine's monotonic clock. A `stop` event that is set ends a sleep early."""
+
+    def __init__(self, stop: threading.Event | None = None) -> None:
+        self._stop = stop or threading.Event()
+        self.zero_unix = time.time()  # for the manifest: when, by the calendar, the zero was
+        self._zero = time.monotonic_ns()
+
+    def now(self) -> float:
+        return (time.monotonic_ns() - self._zero) / NANOSECONDS
+
+    def sleep_until(self, instant: float) -> None:
+        while (left := instant - self.now()) > 0 and not self._stop.is_set():
+            self._stop.wait(left)
+
+
+class VirtualClock:
+    """A clock that stands still until somebody sleeps: the simulated engine's."""
+
+    zero_unix: float | None = None
+
+    def __init__(self) -> None:
+        self._nanoseconds = 0
+
+    def now(self) -> float:
+        return self._nanoseconds / NANOSECONDS
+
+    def sleep_until(self, instant: float) -> None:
+        self._nanoseconds = max(self._nanoseconds, round(instant * NANOSECONDS))

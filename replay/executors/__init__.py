@@ -1,0 +1,1 @@
+"""What computes steps: a real engine or a cost model, behind one small interface."""
