@@ -93,14 +93,15 @@ class CostModel:
     def alone(self, prompt_tokens: int, output_tokens: int, token_budget: int | None = None) -> float:
         """Seconds that one request takes with the engine to itself, its prompt in chunks of `token_budget`."""
         chunk = min(prompt_tokens, token_budget or prompt_tokens)
-        ends = [*range(chunk, prompt_tokens, chunk), prompt_tokens]
+        ends: list[int] = [*range(chunk, prompt_tokens, chunk), prompt_tokens]
         decodes = output_tokens - 1
         decode_context = decodes * prompt_tokens + decodes * (decodes + 1) // 2  # sum of prompt + 1 ... prompt + n - 1
+        context: int = sum(ends) + decode_context
         return (
             self.fixed * (len(ends) + decodes)
             + self.prefill * prompt_tokens
             + self.decode * decodes
-            + self.context * (sum(ends) + decode_context)
+            + self.context * context
         )
 
 
