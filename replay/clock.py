@@ -14,6 +14,11 @@ from typing import Protocol
 NANOSECONDS = 1_000_000_000
 
 
+def to_nanosecond(seconds: float) -> float:
+    """The nearest instant that a clock can show: whoever waits for a computed instant will find it reached."""
+    return round(seconds * NANOSECONDS) / NANOSECONDS
+
+
 class Clock(Protocol):
     """Seconds since zero, and a way to wait for a later instant."""
 

@@ -6,15 +6,10 @@ happen". Rows go to numbered part files and are joined when the cell ends, so a 
 
 from __future__ import annotations
 
-import os
-import queue
-import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 TEXT, WHOLE, REAL = pa.string(), pa.int64(), pa.float64()
 

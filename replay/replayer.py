@@ -1,0 +1,149 @@
+"""The loop of a replay: sleep until something is due, let the scheduler plan, let the executor compute, write it down.
+
+It is the same on the wall clock with a real engine and on a virtual clock with a cost model. Arrivals are absolute
+deadlines, so lateness never adds up, and each request's lag is written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import Literal
+
+from replay.arrivals import Arrivals
+from replay.clock import Clock
+from replay.errors import EngineError
+from replay.executors.interface import Executor
+from replay.pool import KVPool
+from replay.predictors import Predictor
+from replay.records import Records
+from replay.request import Request, Workload
+from replay.scheduler import Limits, Mode, Policy, Scheduler
+from replay.scheduler.scheduler import write_request
+
+
+@dataclass(slots=True, frozen=True)
+class Progress:
+    """How far a cell is, for whoever watches."""
+
+    now: float
+    ended: int
+    requests: int
+    running: int
+    waiting: int
+    used_blocks: int
+    blocks: int
+
+
+class Replayer:
+    """One cell: a workload, an engine, a mode and a policy. `run` replays it once."""
+
+    def __init__(
+        self,
+        *,
+        workload: Workload,
+        executor: Executor,
+        clock: Clock,
+        policy: Policy,
+        mode: Mode,
+        pool: KVPool,
+        predictor: Predictor,
+        records: Records,
+        limits: Limits | None = None,
+        seed: int = 0,
+        stop: Event | None = None,
+        watch: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._executor = executor
+        self._records = records
+        self._lengths = workload.output_tokens
+        self._requests = len(workload.requests)
+        self._arrivals = Arrivals(workload.requests)
+        self._stop = stop or Event()
+        self._watch = watch
+        self._ended = 0
+        self.scheduler = Scheduler(
+            policy=policy,
+            mode=mode,
+            pool=pool,
+            output_tokens=workload.output_tokens,
+            predictor=predictor,
+            cost=executor.cost,
+            records=records,
+            limits=limits,
+            max_context=executor.max_context,
+            seed=seed,
+            on_end=self._follow_up,
+        )
+
+    def run(self) -> bool:
+        """Replay until everybody is served, or until `stop` is set: then False, and the rest is `unfinished`.
+
+        Raises EngineError when requests wait that will never be served, because the policy leaves the engine idle.
+        """
+        clock, scheduler, executor = self._clock, self.scheduler, self._executor
+        free_at = 0.0  # since when nothing has kept the loop from taking arrivals in
+        while not self._stop.is_set():
+            now = clock.now()
+            arrived = self._arrivals.take(now)
+            for request in arrived:
+                request.lag = now - max(request.due, free_at)
+            batch = scheduler.plan(now, arrived, more=self._arrivals.next_due is not None)
+            if batch is not None:
+                executor.submit(batch)
+                launched = clock.now()
+                executor.collect()
+                free_at = clock.now()
+                scheduler.complete(batch, launched, free_at)
+            elif scheduler.idle and self._arrivals.exhausted:
+                self._report(now)
+                return True
+            else:
+                clock.sleep_until(self._next_instant(now))
+            self._report(now)
+        self.abandon("the replay was stopped")
+        return False
+
+    def abandon(self, reason: str) -> None:
+        """Write a row for everybody who is not over, as `unfinished`: nothing that was measured is lost."""
+        now = self._clock.now()
+        self.scheduler.abandon(now, reason)
+        for request in self._arrivals.remaining():
+            self._set_aside(request, "unfinished", reason, now)
+        self._report(now)
+
+    def _next_instant(self, now: float) -> float:
+        """When there is something to do again; an arrival that has become due meanwhile is at once."""
+        instants = [
+            instant for instant in (self._arrivals.next_due, self.scheduler.next_wake(now)) if instant is not None
+        ]
+        if not instants:
+            waiting = next(iter(self.scheduler.state.waiting.values()), None)
+            head = f"request {waiting.request_id!r} (row {waiting.row})" if waiting else "a resident request"
+            raise EngineError(
+                f"no progress: {head} is never given tokens, nothing else is to come, and the policy "
+                f"{type(self.scheduler.policy).__name__} names no time to look again"
+            )
+        return min(instants)
+
+    def _follow_up(self, request: Request, now: float) -> None:
+        """A request is over: count it, and let its session go on or skip what is left of it."""
+        self._ended += 1
+        for skipped in self._arrivals.ended(request, now):
+            self._set_aside(skipped, "skipped", f"an earlier turn of its session was {request.status}", now)
+
+    def _set_aside(self, request: Request, status: Literal["skipped", "unfinished"], reason: str, now: float) -> None:
+        """The row of a request that never reached the scheduler."""
+        self._ended += 1
+        request.state, request.status, request.reason, request.ended = "ended", status, reason, now
+        budget = self.scheduler.mode.budget
+        write_request(self._records, request, self._lengths[request.row], self._executor.cost, budget)
+
+    def _report(self, now: float) -> None:
+        if self._watch is not None:
+            state = self.scheduler.state
+            used = state.pool.blocks - state.pool.free_blocks
+            running, waiting = len(state.resident), len(state.waiting)
+            self._watch(Progress(now, self._ended, self._requests, running, waiting, used, state.pool.blocks))

@@ -1,0 +1,177 @@
+"""A step is a transaction on the engine: the policy proposes, the engine disposes.
+
+Each call is applied at once, or changes nothing and returns False; `refusal` then says why. The step alone knows slots,
+token budget, blocks and the mode's gate. It does not know why a policy wants what it wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+from replay.executors.interface import CostModel, Share
+from replay.predictors import Predictor
+from replay.request import Request
+from replay.scheduler.modes import Mode
+from replay.scheduler.state import State
+
+if TYPE_CHECKING:
+    from replay.scheduler.policy import Policy
+
+Refusal = Literal["gate", "slots", "budget", "blocks"]
+
+
+class Step:
+    """One step as a policy sees it: who waits, who runs, what is left to give, and the three things it may do."""
+
+    def __init__(
+        self,
+        number: int,
+        now: float,
+        state: State,
+        mode: Mode,
+        policy: Policy,
+        predictor: Predictor,
+        cost: CostModel,
+        random: Random,
+    ) -> None:
+        self.number = number
+        self.now = now
+        self.gate = False  # whether waiting requests may join; set once the arrivals are in
+        self.budget = mode.budget  # tokens left in this step; None: no limit
+        self.random = random  # seeded: the only source of chance that a policy may use
+        self.refusal: Refusal | None = None  # why the last call said no
+        self.bound: Refusal | None = None  # why a request first went without in this step
+        self.shares: dict[int, Share] = {}
+        self.admitted: dict[int, Request] = {}
+        self.evicted: dict[int, Request] = {}
+        self.rejected: list[Request] = []
+        self._state = state
+        self._mode = mode
+        self._policy = policy
+        self._predictor = predictor
+        self._cost = cost
+
+    @property
+    def waiting(self) -> Iterable[Request]:
+        """Requests that may be admitted, in no order to rely on: those evicted in this step are not among them."""
+        if not self.evicted:
+            return self._state.waiting.values()
+        return [request for row, request in self._state.waiting.items() if row not in self.evicted]
+
+    @property
+    def waiting_count(self) -> int:
+        """How many wait, those evicted in this step included."""
+        return len(self._state.waiting)
+
+    @property
+    def running(self) -> list[Request]:
+        """Resident requests whose answers are not complete, in order of admission; with tokens in this step or not."""
+        return [request for request in self._state.resident.values() if request.state == "running"]
+
+    @property
+    def slots(self) -> int:
+        """Further requests that may become resident."""
+        return self._mode.slots - len(self._state.resident)
+
+    @property
+    def free_blocks(self) -> int:
+        return self._state.pool.free_blocks
+
+    @property
+    def block_size(self) -> int:
+        return self._state.pool.block_size
+
+    def active(self, user: str | None) -> int:
+        """Resident requests of `user`, those admitted earlier in this step included."""
+        return self._state.active[user]
+
+    def scheduled(self, request: Request) -> int:
+        """Tokens that `request` has been given in this step; 0 for one that is paused."""
+        share = self.shares.get(request.row)
+        return share.tokens if share else 0
+
+    def expected_tokens(self, request: Request) -> float:
+        """Output tokens to expect of `request` in all, by the experiment's predictor: always more than generated."""
+        return max(self._predictor.expect(request), request.generated + 1)
+
+    def seconds(self, prefill: int = 0, decode: int = 0, context: int = 0) -> float:
+        """What a step of so many prefill tokens, decodes and context tokens takes, by the engine's cost model."""
+        return self._cost.seconds(prefill, decode, context)
+
+    def run(self, request: Request, tokens: int | None = None) -> bool:
+        """Give `request` tokens in this step (all that it needs, or at most `tokens`); admits it if it waits.
+
+        False when the gate, the slots, the budget or the blocks say no, and for a request that has its tokens
+        already, was evicted in this step or is over (then `refusal` is None). Where prompts are computed whole,
+        `tokens` is only a wish.
+        """
+        self.refusal = None
+        if request.row in self.shares or request.row in self.evicted or request.state not in ("waiting", "running"):
+            return False
+        joins = request.state == "waiting"
+        if joins and not self.gate:
+            return self._refuse("gate")
+        if (joins and self.slots <= 0) or len(self.shares) >= self._mode.scheduled:
+            return self._refuse("slots")
+        granted = self._grant(request, tokens)
+        if not granted:
+            return self._refuse("budget")
+        pool = self._state.pool
+        end = request.computed + granted
+        reach = max(end, min(self._mode.reservation(request, granted), pool.capacity)) if joins else end
+        if not pool.grow(request.row, reach):
+            return self._refuse("blocks")
+        if self.budget is not None:
+            self.budget = max(0, self.budget - granted)
+        samples = end == request.context
+        self.shares[request.row] = Share(request, request.computed, granted, samples, pool.tables[request.row])
+        if joins:
+            self._state.admit(request, self.now)
+            self.admitted[request.row] = request
+            self._policy.on_admit(request, self)
+        return True
+
+    def evict(self, request: Request) -> bool:
+        """Take a running request's blocks and slot away: it waits again and will be computed again from its start.
+
+        Its tokens of this step are undone. False where the mode holds a batch to its end, and for a request that does
+        not run.
+        """
+        self.refusal = None
+        if self._mode.padded or request.state != "running":
+            return False
+        share = self.shares.pop(request.row, None)
+        if share is not None and self.budget is not None and self._mode.budget is not None:
+            self.budget = min(self._mode.budget, self.budget + share.tokens)
+        self._state.evict(request)
+        self.evicted[request.row] = request
+        self._policy.on_evict(request, self)
+        return True
+
+    def reject(self, request: Request, reason: str) -> bool:
+        """Refuse a waiting request for good (load shedding); `reason` goes into its row."""
+        self.refusal = None
+        if request.state != "waiting":
+            return False
+        self._state.end(request, self.now, "rejected", reason)
+        self.rejected.append(request)
+        return True
+
+    def _grant(self, request: Request, wish: int | None) -> int:
+        """Tokens that the budget lets `request` have: all of a whole prefill or nothing, else as many as there are."""
+        needed = request.todo
+        if self.budget is None:
+            return needed
+        if self._mode.whole:
+            assert self._mode.budget is not None, "a step with a budget has a mode with one"
+            alone = not self.shares and needed > self._mode.budget  # the one exception: it would never get its turn
+            return needed if needed <= self.budget or alone else 0
+        return max(0, min(needed, self.budget, needed if wish is None else wish))
+
+    def _refuse(self, why: Refusal) -> bool:
+        self.refusal = why
+        if self.bound is None:
+            self.bound = why
+        return False
