@@ -1,0 +1,10 @@
+"""Numbers from a run's rows: metrics as named expressions, their summary, and paired comparisons.
+
+It reads Parquet and knows nothing of the engine that wrote it.
+"""
+
+from replay.metrics import engine, fairness, latency, rates
+from replay.metrics.metric import Metric, metrics
+from replay.metrics.summary import Measured, measure
+
+__all__ = ["Measured", "Metric", "engine", "fairness", "latency", "measure", "metrics", "rates"]

@@ -1,0 +1,64 @@
+"""An arm: the cells that differ only in their repeat. A row of a table, a mark of a picture, a side of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from replay.results import Cell, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A trace, mode, policy and variant, with its repeats in order."""
+
+    trace: str
+    mode: str
+    policy: str
+    variant: str
+    cells: Sequence[Cell] = field(hash=False, compare=False)
+
+    @property
+    def label(self) -> str:
+        return f"{self.setting}, {self.policy}"
+
+    @property
+    def setting(self) -> str:
+        """The mode, with what was swept."""
+        return f"{self.mode} ({self.variant})" if self.variant else self.mode
+
+    @property
+    def valid(self) -> bool:
+        return all(cell.valid for cell in self.cells)
+
+    @property
+    def names(self) -> list[str]:
+        return [cell.name for cell in self.cells]
+
+
+def arms(run: Run) -> list[Arm]:
+    """The arms of a run that left rows, in the order of the manifest."""
+    found: dict[tuple[str, str, str, str], list[Cell]] = {}
+    for cell in run.recorded:
+        found.setdefault((cell.trace, cell.mode, cell.policy, cell.variant), []).append(cell)
+    return [Arm(*key, cells=cells) for key, cells in found.items()]
+
+
+class Values:
+    """Quick look-ups in a summary: the value of an arm is the mean over its repeats."""
+
+    def __init__(self, summary: pl.DataFrame) -> None:
+        rows = summary.select("cell", "by", "group", "metric", "statistic", "value").iter_rows()
+        self._values: dict[tuple[str, ...], float | None] = {tuple(key): value for *key, value in rows}
+
+    def repeats(self, arm: Arm, metric: str, statistic: str, by: str = "all", group: str = "all") -> list[float]:
+        """The values that are defined, one for each repeat."""
+        found = (self._values.get((name, by, group, metric, statistic)) for name in arm.names)
+        return [value for value in found if value is not None]
+
+    def value(self, arm: Arm, metric: str, statistic: str, by: str = "all", group: str = "all") -> float | None:
+        """The mean over the repeats; None where no repeat has one."""
+        values = self.repeats(arm, metric, statistic, by, group)
+        return sum(values) / len(values) if values else None

@@ -1,0 +1,83 @@
+"""Brings the rows of a cell together with what its metrics need beside them: goals, windows, the pool's size.
+
+Rows that a killed cell never wrote are filled in from the trace's roster as unfinished, so that counts add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from replay.metrics.groups import ROSTER
+from replay.metrics.metric import of
+from replay.results import Cell, Goals
+
+WARM_UP = 0.1
+"""The share of the arrival span that the steady window leaves out at its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The steady window of a trace, between two arrival times in seconds from the clock's zero."""
+
+    start: float
+    end: float
+
+
+def steady_window(roster: pl.DataFrame) -> Window:
+    """From a tenth of the arrival span to the last arrival. Of no length when all arrive at once."""
+    arrivals = roster["arrival"].sort()
+    if arrivals.is_empty():
+        return Window(0.0, 0.0)
+    first, last = float(arrivals[0]), float(arrivals[-1])
+    return Window(first + WARM_UP * (last - first), last)
+
+
+@dataclass(frozen=True, slots=True)
+class CellFrames:
+    """A cell's tables, ready for metrics: every request of the trace, with each per-request metric as a column."""
+
+    cell: Cell
+    requests: pl.DataFrame
+    steps: pl.DataFrame
+    spans: pl.DataFrame
+
+
+def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, window: Window) -> CellFrames:
+    """The frames of one cell; `rows` is its table of requests."""
+    steps, spans = cell.table("steps"), cell.table("spans")
+    outcome = rows.select("row", *(name for name in rows.columns if name not in ROSTER))
+    requests = roster.join(outcome, on="row", how="left", maintain_order="left").with_columns(
+        pl.col("due").fill_null(pl.col("arrival")),
+        pl.col("status").fill_null("unfinished"),
+        pl.col("generated_tokens", "recomputed_tokens", "evictions").fill_null(0),
+    )
+    start = requests["due"].min() if len(requests) else None
+    ends = [end for end in (requests["ended"].max(), steps["end"].max()) if end is not None]
+    bounds = {
+        "cell_start": pl.lit(start, dtype=pl.Float64),
+        "cell_end": pl.lit(max(ends) if ends else None, dtype=pl.Float64),
+        "slots": pl.lit(cell.slots, dtype=pl.Float64),
+        "blocks": pl.lit(cell.blocks, dtype=pl.Float64),
+    }
+    inside = pl.element().is_between(window.start, window.end)
+    constants = {
+        **bounds,
+        "padded": pl.lit(cell.padded),
+        "goal_ttft": pl.lit(goals.ttft, dtype=pl.Float64),
+        "goal_tpot": pl.lit(goals.tpot, dtype=pl.Float64),
+        "goal_e2e": pl.lit(goals.e2e, dtype=pl.Float64),
+        "steady_start": pl.lit(window.start),
+        "steady_end": pl.lit(window.end),
+        "tokens_steady": pl.col("token_times").list.eval(inside).list.sum(),
+        "tokens_drain": pl.col("token_times").list.eval(pl.element() > window.end).list.sum(),
+    }
+    return CellFrames(
+        cell,
+        requests.with_columns(**constants).with_columns(
+            entry.expression.alias(entry.name) for entry in of("requests", "each")
+        ),
+        steps.with_columns(**bounds),
+        spans.with_columns(**bounds),
+    )

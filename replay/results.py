@@ -1,0 +1,173 @@
+"""Reads a finished, interrupted or killed run back from its folder.
+
+It knows files and columns; it computes nothing. A cell that was killed has only numbered part files: those are read,
+and the cell is marked partial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from replay.errors import OutputError
+from replay.records import SCHEMAS
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """What a good request keeps, in seconds; None where nothing was asked."""
+
+    ttft: float | None = None
+    tpot: float | None = None
+    e2e: float | None = None
+
+    @property
+    def any(self) -> bool:
+        return any(goal is not None for goal in (self.ttft, self.tpot, self.e2e))
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What the manifest says of a trace: `rows` as replayed, and the rows that were left out, by reason."""
+
+    name: str
+    rows: int | None = None
+    span_s: float | None = None
+    path: str | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    transforms: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One replay: where its tables lie, and what the manifest says of it."""
+
+    name: str
+    folder: Path
+    trace: str
+    mode: str
+    policy: str
+    variant: str = ""
+    repeat: int = 0
+    simulated: bool = False
+    padded: bool = False  # answers are delivered together, at the end of the batch
+    status: str = "complete"
+    error: str | None = None
+    valid: bool = True
+    invalid_reason: str | None = None
+    lag_p99_ms: float | None = None
+    blocks: int | None = None
+    slots: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it left any request."""
+        return bool(self.files("requests"))
+
+    @property
+    def partial(self) -> bool:
+        """Whether it did not run to its end."""
+        return self.status != "complete" or not (self.folder / "requests.parquet").is_file()
+
+    def files(self, table: str) -> list[Path]:
+        """The file of a table, or the parts of one that was never joined."""
+        whole = self.folder / f"{table}.parquet"
+        return [whole] if whole.is_file() else sorted(self.folder.glob(f"{table}.part-*.parquet"))
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The rows of `requests`, `steps` or `spans`; none where nothing was written.
+
+        OutputError when a file cannot be read or lacks a column. A broken last part is what a killed process leaves,
+        and is passed over.
+        """
+        files = self.files(name)
+        tables = [_empty(name)]
+        for file in files:
+            try:
+                rows = pl.read_parquet(file, glob=False)
+            except (pl.exceptions.PolarsError, OSError) as error:
+                if file == files[-1] and ".part-" in file.name:
+                    continue
+                raise OutputError(f"{file}: not a readable Parquet file ({_first_line(error)})") from error
+            if missing := [column for column in tables[0].columns if column not in rows.columns]:
+                raise OutputError(f"{file}: lacks the column {missing[0]!r}, so it is not a table of {name!r}")
+            tables.append(rows.select(pl.col(column).cast(dtype) for column, dtype in tables[0].schema.items()))
+        return pl.concat(tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run's manifest, typed, and its cells in the order of the manifest."""
+
+    folder: Path
+    name: str
+    status: str
+    cells: Sequence[Cell]
+    traces: Sequence[Trace]
+    goals: Goals
+    manifest: Mapping[str, Any]
+    length_bins: Sequence[int] | None = None
+
+    @property
+    def recorded(self) -> list[Cell]:
+        return [cell for cell in self.cells if cell.recorded]
+
+    @property
+    def partial(self) -> bool:
+        return self.status not in ("complete", "failed") or any(cell.partial for cell in self.cells)
+
+    def trace(self, name: str) -> Trace:
+        return next((trace for trace in self.traces if trace.name == name), Trace(name))
+
+
+def _empty(table: str) -> pl.DataFrame:
+    empty = pl.from_arrow(pa.Table.from_batches([], schema=SCHEMAS[table]))
+    assert isinstance(empty, pl.DataFrame)
+    return empty
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def read_run(folder: Path) -> Run:
+    """The run in `folder`; OutputError when there is none, or its manifest cannot be read."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise OutputError(f"{folder}: not the folder of a run, for it holds no manifest.json")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        cells = [_cell(folder, entry) for entry in manifest.get("cells", [])]
+        traces = [_trace(entry) for entry in manifest.get("traces", [])]
+        goals = {name: manifest.get("goals", {}).get(f"{name}_ms") for name in ("ttft", "tpot", "e2e")}
+        return Run(
+            folder=folder,
+            name=manifest.get("name") or folder.name,
+            status=manifest.get("status", "interrupted"),
+            cells=cells,
+            traces=traces,
+            goals=Goals(**{name: None if goal is None else goal / 1000 for name, goal in goals.items()}),
+            manifest=manifest,
+            length_bins=manifest.get("length_bins"),
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise OutputError(f"{path}: not the manifest of a run ({_first_line(error)})") from error
+    except KeyError as error:
+        raise OutputError(f"{path}: a cell or trace lacks {error}") from error
+
+
+def _cell(folder: Path, entry: Mapping[str, Any]) -> Cell:
+    known = {name: entry[name] for name in Cell.__dataclass_fields__ if entry.get(name) is not None}
+    return Cell(**{**known, "name": entry["cell"], "folder": folder / "cells" / entry["cell"]})
+
+
+def _trace(entry: Mapping[str, Any]) -> Trace:
+    return Trace(**{name: entry[name] for name in Trace.__dataclass_fields__ if entry.get(name) is not None})
