@@ -1,0 +1,208 @@
+"""The commands on traces: import, show, transform, generate.
+
+They print and nothing else here does; what they do is in `replay.traces`, which is imported only once a command runs,
+so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from replay.traces.table import Trace
+    from replay.traces.transforms import Declared
+
+Listing = Callable[[], Iterable[tuple[str, str]]]
+FILE = click.Path(path_type=Path)
+force_option = click.option("--force", is_flag=True, help="Replace OUT if it is there already.")
+
+
+class ListingCommand(click.Command):
+    """A command whose help ends with what is registered, looked up only when the help is asked for."""
+
+    listing: Listing
+    heading: str
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section(self.heading):
+            formatter.write_dl(list(self.listing()))
+
+
+class ImportCommand(ListingCommand):
+    """`trace import`, which lists the formats."""
+
+    heading = "Formats"
+
+    @staticmethod
+    def listing() -> Iterable[tuple[str, str]]:
+        from replay.traces.importers import importers
+
+        return [(name, first_line(importers[name].__doc__)) for name in importers]
+
+
+class TransformCommand(ListingCommand):
+    """`trace transform`, which lists the transforms."""
+
+    heading = "Transforms"
+
+    @staticmethod
+    def listing() -> Iterable[tuple[str, str]]:
+        from replay.traces.transforms import transforms
+
+        return [(name, first_line(transforms[name].__doc__)) for name in transforms]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def trace() -> None:
+    """Import, show, transform and generate traces.
+
+    \b
+    Example:
+      replay trace show traces/sample.parquet
+    """
+
+
+@trace.command("import", cls=ImportCommand)
+@click.argument("form", metavar="FORMAT")
+@click.argument("source", type=FILE)
+@click.argument("out", metavar="OUT.parquet", type=FILE)
+@force_option
+def import_command(form: str, source: Path, out: Path, *, force: bool) -> None:
+    """Read SOURCE, a file in a foreign FORMAT, and write it as a trace.
+
+    Requests with 0 output tokens are skipped and counted; everything else that cannot be replayed is refused.
+
+    \b
+    Example:
+      replay trace import azure AzureLLMInferenceTrace_conv.csv chat.parquet
+    """
+    from replay.traces.importers import import_trace
+    from replay.traces.writing import check_target
+
+    check_target(out, force=force)
+    finish(import_trace(form, source), out, force=force)
+
+
+@trace.command("show")
+@click.argument("file", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def show_command(file: Path, *, as_json: bool) -> None:
+    """Say what the trace FILE (or a folder of Parquet files) is like.
+
+    \b
+    Rate: requests by span; the peak counts the arrivals of each whole second.
+    Burstiness: standard deviation by mean of the gaps between arrivals.
+    Prefixes: what an endless cache would save.
+
+    \b
+    Example:
+      replay trace show traces/sample.parquet
+    """
+    from replay.traces.describe import describe, description_text
+    from replay.traces.reading import read_trace
+
+    found = read_trace(file)
+    click.echo(json.dumps(describe(found), indent=2, allow_nan=False) if as_json else description_text(found))
+    remark(found)
+
+
+@trace.command("transform", cls=TransformCommand)
+@click.argument("source", type=FILE)
+@click.argument("out", metavar="OUT.parquet", type=FILE)
+@click.option(
+    "-t",
+    "--transform",
+    "fragments",
+    multiple=True,
+    required=True,
+    metavar="TOML",
+    help="A transform as an experiment declares it; repeat it for more, applied in order.",
+)
+@force_option
+def transform_command(source: Path, out: Path, fragments: tuple[str, ...], *, force: bool) -> None:
+    """Apply transforms to the trace SOURCE and write the result.
+
+    \b
+    Example:
+      replay trace transform chat.parquet busy.parquet \\
+          -t 'window = ["20m", "35m"]' -t 'speed = 2.0'
+    """
+    from replay.traces.reading import read_trace
+    from replay.traces.transforms import apply_transforms
+    from replay.traces.writing import check_target
+
+    declared = parse_fragments(fragments)
+    check_target(out, force=force)
+    changed = apply_transforms(read_trace(source), declared)
+    changed.history += [change.sentence() for change in changed.changes]
+    for change in changed.changes:
+        click.echo(change.sentence())
+    finish(changed, out, force=force)
+
+
+@trace.command("generate")
+@click.argument("spec", metavar="SPEC.toml", type=FILE)
+@click.argument("out", metavar="OUT.parquet", type=FILE)
+@force_option
+def generate_command(spec: Path, out: Path, *, force: bool) -> None:
+    """Make the trace that SPEC.toml describes: users, their rates, lengths, priorities and shared prefixes.
+
+    The same file makes the same trace every time.
+
+    \b
+    Example:
+      replay trace generate traces/sample.toml sample.parquet
+    """
+    from replay.traces.generate import generate_trace
+    from replay.traces.writing import check_target
+
+    check_target(out, force=force)
+    finish(generate_trace(spec), out, force=force)
+
+
+def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
+    """The transforms in `-t` options, each a TOML fragment of one or more keys."""
+    import tomllib
+
+    from replay.errors import ExperimentError
+    from replay.traces.transforms import parse_transform
+
+    declared = []
+    for fragment in fragments:
+        try:
+            entries = tomllib.loads(fragment)
+        except tomllib.TOMLDecodeError as fault:
+            raise ExperimentError(f"-t {fragment!r}: is not TOML such as 'speed = 2.0' ({fault})") from fault
+        if not entries:
+            raise ExperimentError(f"-t {fragment!r}: names no transform; write for instance 'speed = 2.0'")
+        declared += [parse_transform({name: argument}, f"-t {fragment!r}") for name, argument in entries.items()]
+    return declared
+
+
+def finish(made: Trace, out: Path, *, force: bool) -> None:
+    """Write the trace, say what it holds, and remark on what was noted."""
+    from replay.traces.canonical import skipped_text
+    from replay.traces.wording import counted, duration_text
+    from replay.traces.writing import write_trace
+
+    write_trace(made, out, force=force)
+    click.echo(f"{out}: {counted(made.frame.height, 'request')}, span {duration_text(made.span_nanoseconds)}")
+    if made.skipped:
+        click.echo(skipped_text(made.skipped), err=True)
+    remark(made)
+
+
+def remark(made: Trace) -> None:
+    """The notes of a trace, on stderr."""
+    for note in made.notes:
+        click.echo(note, err=True)
+
+
+def first_line(text: str | None) -> str:
+    """The first line of a docstring."""
+    return (text or "").strip().splitlines()[0]

@@ -1,0 +1,93 @@
+"""Reading a trace: a Parquet file, or a folder of them, to the canonical table.
+
+It knows Parquet and the metadata that `writing` leaves; the meaning of the columns is `canonical`'s affair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from replay.errors import TraceError
+from replay.traces.canonical import Source, canonical_trace
+from replay.traces.table import HashScope, Trace
+
+HASH_SCOPES: tuple[HashScope, ...] = ("global", "session")
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read and check a trace; raises `TraceError`, a sentence that names the file and, where it can, row and column."""
+    path = Path(path)
+    files = parquet_files(path)
+    return canonical_trace(path.stem, path, [parquet_source(file) for file in files], sha256_of(files))
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The file itself, or the Parquet files of a folder in order of name; those that start with . or _ are not data."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise TraceError(f"{path}: there is no such file or folder")
+    files = sorted(file for file in path.rglob("*.parquet") if file.name[0] not in "._" and file.is_file())
+    if not files:
+        raise TraceError(f"{path}: the folder holds no Parquet file (*.parquet)")
+    return files
+
+
+def parquet_source(file: Path) -> Source:
+    """One Parquet file with its metadata, unchecked."""
+    try:
+        metadata = pl.read_parquet_metadata(file)
+        frame = pl.read_parquet(file, hive_partitioning=False)
+    except (PolarsError, OSError, PanicException) as fault:
+        raise TraceError(
+            f"{file}: cannot be read as Parquet ({first_line(fault)}); other formats are read by `replay trace import`"
+        ) from fault
+    scope = metadata.get("hash_scope", "global")
+    if scope not in HASH_SCOPES:
+        raise TraceError(f"{file}: the metadata's hash_scope is {scope!r}, but must be global or session")
+    return Source(
+        path=file,
+        frame=frame,
+        block_size=block_size(metadata.get("block_size"), file),
+        hash_scope=scope,
+        history=history(metadata.get("history")),
+    )
+
+
+def block_size(text: str | None, file: Path) -> int | None:
+    """The metadata's `block_size` as a number of tokens."""
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise TraceError(f"{file}: the metadata's block_size is {text!r}, but must be a number of tokens of at least 1")
+    return int(text)
+
+
+def history(text: str | None) -> list[str]:
+    """The metadata's `history`; another program's entry of that name says nothing to us."""
+    try:
+        lines = json.loads(text or "[]")
+    except json.JSONDecodeError:
+        return []
+    return [str(line) for line in lines] if isinstance(lines, list) else []
+
+
+def sha256_of(files: Sequence[Path]) -> str:
+    """SHA-256 of the bytes of these files, one after the other."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while chunk := stream.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def first_line(fault: BaseException) -> str:
+    """The first line of another library's complaint."""
+    return (str(fault).strip().splitlines() or [type(fault).__name__])[0]

@@ -1,0 +1,120 @@
+"""The canonical table of a trace: its columns, and the dataclass that carries it with what is known of its origin.
+
+It knows no file format. Inside, a trace always has every column, in this order; null means "not known".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from replay.clock import NANOSECONDS
+
+HashScope = Literal["global", "session"]
+Kind = Literal["arrival", "whole", "number", "text", "whole list"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: what a file may hold in it (`kind`), what it becomes (`dtype`), and what it means."""
+
+    kind: Kind
+    dtype: pl.DataType
+    meaning: str
+    required: bool = False
+
+
+WHOLE, NUMBER, TEXT, WHOLES = pl.Int64(), pl.Float64(), pl.String(), pl.List(pl.Int64())
+
+COLUMNS: dict[str, Column] = {
+    "arrival": Column("arrival", WHOLE, "nanoseconds since the first request, which is at 0", required=True),
+    "prompt_tokens": Column("whole", WHOLE, "tokens of the prompt, at least 1", required=True),
+    "output_tokens": Column("whole", WHOLE, "tokens of the answer, the length to force; at least 1", required=True),
+    "request_id": Column("text", TEXT, "unique; the row number where a file has none"),
+    "user": Column("text", TEXT, "whose request it is; null is nobody's"),
+    "session": Column("text", TEXT, "the conversation it belongs to"),
+    "turn": Column("whole", WHOLE, "its place in the session"),
+    "think_time_ms": Column("number", NUMBER, "time between the end of the turn before and this one"),
+    "priority": Column("whole", WHOLE, "larger is more urgent, unless the experiment says otherwise"),
+    "deadline_ms": Column("number", NUMBER, "time to first token allowed"),
+    "slo": Column("text", TEXT, "class of service, for breakdowns"),
+    "max_tokens": Column("whole", WHOLE, "what the client declared; all that a policy may see of the output"),
+    "prefix_hashes": Column("whole list", WHOLES, "equal hash: equal prefix up to and including that block"),
+    "prompt": Column("text", TEXT, "the prompt itself"),
+    "prompt_token_ids": Column("whole list", WHOLES, "the prompt as token ids"),
+}
+SCHEMA = pl.Schema({name: column.dtype for name, column in COLUMNS.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much a trace holds. `requests_per_second` is rows by span; null when all arrive at one instant."""
+
+    rows: int
+    span: float  # seconds from the first arrival to the last
+    requests_per_second: float | None
+    prompt_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one transform did: its name, its argument as declared, and the extent before and after."""
+
+    transform: str
+    argument: object
+    before: Extent
+    after: Extent
+
+    def sentence(self) -> str:
+        """The change in words, for a log or a report."""
+        was, now = self.before, self.after
+        rates = " -> ".join(
+            "-" if r is None else f"{r:.4g}" for r in (was.requests_per_second, now.requests_per_second)
+        )
+        return (
+            f"{self.transform} = {self.argument}: {was.rows:,} -> {now.rows:,} rows, span {was.span:g} -> {now.span:g} s, "
+            f"{rates} requests/s, prompt tokens {was.prompt_tokens:,} -> {now.prompt_tokens:,}, "
+            f"output tokens {was.output_tokens:,} -> {now.output_tokens:,}"
+        )
+
+
+@dataclass(slots=True)
+class Trace:
+    """Requests in order of arrival (`frame`, with `SCHEMA`), at least one, and what is known of where they are from.
+
+    `block_size` is the tokens of one block of `prefix_hashes`, None where there are no hashes. `skipped` counts the
+    rows of the source that are not in the frame, by reason; `notes` are remarks on this reading; `history` says, a
+    sentence a step, what was done to the trace before it was written. `sha256` is of the bytes of the source.
+    """
+
+    name: str
+    path: Path
+    frame: pl.DataFrame
+    block_size: int | None = None
+    hash_scope: HashScope = "global"
+    skipped: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
+    sha256: str = ""
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def span_nanoseconds(self) -> int:
+        """From the first arrival to the last."""
+        last: int = self.frame["arrival"].item(-1)
+        return last
+
+    def extent(self) -> Extent:
+        """Its size now."""
+        span = self.span_nanoseconds / NANOSECONDS
+        return Extent(
+            rows=self.frame.height,
+            span=span,
+            requests_per_second=self.frame.height / span if span else None,
+            prompt_tokens=int(self.frame["prompt_tokens"].sum()),
+            output_tokens=int(self.frame["output_tokens"].sum()),
+        )

@@ -1,0 +1,182 @@
+"""Transforms: what an experiment may do to a trace before it is replayed, declared by name and applied in order.
+
+A registered transform takes its argument as declared, checks it (`ExperimentError`), and gives back a function from
+trace to trace. Each application records what it changed. Sums are of tokens, times are nanoseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from replay.errors import ExperimentError, TraceError
+from replay.registry import Registry
+from replay.traces.durations import nanoseconds
+from replay.traces.table import Change, Trace
+from replay.traces.wording import counted, duration_text
+
+Transform = Callable[[Trace], Trace]
+transforms: Registry[Callable[[object], Transform]] = Registry("transform")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A transform of an experiment, its argument already checked."""
+
+    name: str
+    argument: object
+    transform: Transform
+
+    def __call__(self, trace: Trace) -> Trace:
+        """The transformed trace, with this change added to its record."""
+        changed = self.transform(trace)
+        change = Change(self.name, self.argument, trace.extent(), changed.extent())
+        return replace(changed, changes=[*trace.changes, change])
+
+
+def parse_transform(entry: object, place: str = "transforms") -> Declared:
+    """One entry of an experiment's `transforms`, such as `{"speed": 2.0}`; raises `ExperimentError` naming `place`."""
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        raise ExperimentError(f"{place}: {entry!r} is not one name with its argument, such as {{ speed = 2.0 }}")
+    (name, argument), *_ = entry.items()
+    try:
+        return Declared(str(name), argument, transforms[str(name)](argument))
+    except ExperimentError as fault:
+        raise ExperimentError(f"{place}: {fault}") from fault
+
+
+def apply_transforms(trace: Trace, declared: Sequence[Declared]) -> Trace:
+    """The trace after all of them, in order; the trace given stays as it is."""
+    for transform in declared:
+        trace = transform(trace)
+    return trace
+
+
+@transforms.register("limit")
+def limit(argument: object) -> Transform:
+    """Keep the first N requests: { limit = 100 }"""
+    rows = whole("limit", argument)
+    return lambda trace: replace(trace, frame=trace.frame.head(rows))
+
+
+@transforms.register("window")
+def window(argument: object) -> Transform:
+    """Keep the requests from one time of the trace up to, not including, another: { window = ["20m", "35m"] }"""
+    if not isinstance(argument, list | tuple) or len(argument) != 2:
+        raise ExperimentError(f'window: {argument!r} is not a pair of times, such as ["20m", "35m"]')
+    start, end = (nanoseconds(time, "window") for time in argument)
+    if start >= end:
+        raise ExperimentError(f"window: {argument[0]!r} is not before {argument[1]!r}")
+
+    def cut(trace: Trace) -> Trace:
+        frame = trace.frame.filter(pl.col("arrival").is_between(start, end, closed="left"))
+        if frame.is_empty():
+            span = duration_text(trace.span_nanoseconds)
+            raise TraceError(
+                f"{trace.path}: no request arrives from {argument[0]} to {argument[1]}; its span is {span}"
+            )
+        return replace(trace, frame=frame.with_columns(pl.col("arrival") - pl.col("arrival").first()))
+
+    return cut
+
+
+@transforms.register("speed")
+def speed(argument: object) -> Transform:
+    """Let time pass so many times faster, think times too: { speed = 2.0 }"""
+    factor = positive("speed", argument)
+
+    def hasten(trace: Trace) -> Trace:
+        if trace.span_nanoseconds / factor >= 2**63:
+            raise TraceError(f"{trace.path}: speed = {argument} makes the span longer than 292 years")
+        arrival = (pl.col("arrival") / factor).round().cast(pl.Int64)
+        return replace(trace, frame=trace.frame.with_columns(arrival, pl.col("think_time_ms") / factor))
+
+    return hasten
+
+
+@transforms.register("scale_tokens")
+def scale_tokens(argument: object) -> Transform:
+    """Multiply all token counts, never below one, and the hashes' block size: { scale_tokens = 0.25 }"""
+    factor = positive("scale_tokens", argument)
+
+    def scale(trace: Trace) -> Trace:
+        refuse_content(trace, "scale_tokens")
+        counts = pl.col("prompt_tokens", "output_tokens", "max_tokens")
+        frame = trace.frame.with_columns((counts * factor).round().clip(1).cast(pl.Int64))
+        if trace.block_size is None:
+            return replace(trace, frame=frame)
+        scaled = trace.block_size * factor
+        if scaled < 1:
+            raise TraceError(
+                f"{trace.path}: scale_tokens = {argument} leaves less than one token of the hashes' blocks of "
+                f"{trace.block_size}; use at least {1 / trace.block_size:.4g}"
+            )
+        block = round(scaled)
+        note = f"scale_tokens = {argument}: the hashes' block of {scaled:g} tokens is rounded to {block}"
+        notes = trace.notes if block == scaled else [*trace.notes, note]
+        return replace(trace, frame=fit_hashes(frame, block), block_size=block, notes=notes)
+
+    return scale
+
+
+@transforms.register("max_prompt")
+def max_prompt(argument: object) -> Transform:
+    """Cut longer prompts to N tokens, their hashes and token ids too: { max_prompt = 2048 }"""
+    tokens = whole("max_prompt", argument)
+
+    def cut(trace: Trace) -> Trace:
+        longer = pl.col("prompt_tokens") > tokens
+        texts = trace.frame.filter(
+            longer & pl.col("prompt").is_not_null() & pl.col("prompt_token_ids").is_null()
+        ).height
+        if texts:
+            raise TraceError(
+                f"{trace.path}: max_prompt cannot cut text, which {counted(texts, 'longer prompt')} have; "
+                "give the prompts as prompt_token_ids, or leave the column 'prompt' out"
+            )
+        frame = trace.frame.with_columns(
+            pl.col("prompt_tokens").clip(upper_bound=tokens),
+            pl.col("prompt_token_ids").list.head(tokens),
+            pl.when(longer).then(None).otherwise(pl.col("prompt")).alias("prompt"),
+        )
+        return replace(trace, frame=frame if trace.block_size is None else fit_hashes(frame, trace.block_size))
+
+    return cut
+
+
+@transforms.register("max_output")
+def max_output(argument: object) -> Transform:
+    """Cut longer answers to N tokens, and what clients declared: { max_output = 512 }"""
+    tokens = whole("max_output", argument)
+    capped = pl.col("output_tokens", "max_tokens").clip(upper_bound=tokens)
+    return lambda trace: replace(trace, frame=trace.frame.with_columns(capped))
+
+
+def fit_hashes(frame: pl.DataFrame, block: int) -> pl.DataFrame:
+    """The frame without hashes of blocks that begin beyond the prompt's end; a partial last block keeps its hash."""
+    started = (pl.col("prompt_tokens") + block - 1) // block
+    return frame.with_columns(pl.col("prefix_hashes").list.head(started))
+
+
+def refuse_content(trace: Trace, name: str) -> None:
+    """Refuse a trace with real prompts: their number of tokens is what it is."""
+    for column in ("prompt", "prompt_token_ids"):
+        if trace.frame[column].is_not_null().any():
+            raise TraceError(f"{trace.path}: {name} cannot change real prompts; leave the column {column!r} out")
+
+
+def whole(name: str, argument: object) -> int:
+    """The argument as a count of at least 1."""
+    if isinstance(argument, bool) or not isinstance(argument, int) or argument < 1:
+        raise ExperimentError(f"{name}: {argument!r} is not a whole number of at least 1")
+    return argument
+
+
+def positive(name: str, argument: object) -> float:
+    """The argument as a factor above 0."""
+    if isinstance(argument, bool) or not isinstance(argument, int | float) or not 0 < argument < math.inf:
+        raise ExperimentError(f"{name}: {argument!r} is not a number above 0")
+    return float(argument)

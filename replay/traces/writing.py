@@ -1,0 +1,54 @@
+"""Writing a trace as one Parquet file that this package, or any other, can read.
+
+It knows nothing of how the trace came about, and never leaves a half-written file under the target's name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+
+from replay.errors import OutputError
+from replay.traces.table import COLUMNS, Trace
+
+
+def check_target(path: str | Path, *, force: bool) -> Path:
+    """The path, if a trace can be written there; raises `OutputError`. Ask before the work, not after it."""
+    path = Path(path)
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; name a file to write the trace to")
+    if path.exists() and not force:
+        raise OutputError(f"{path}: is there already; give another name, or --force to replace it")
+    if not path.parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{path}: the folder {path.parent} cannot be written to")
+    return path
+
+
+def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
+    """Write the trace; optional columns of which nothing is known are left out. Raises `OutputError`.
+
+    `arrival` is a Duration in nanoseconds; block size, hash scope and history go to the file's metadata.
+    """
+    path = check_target(path, force=force)
+    unknown = [
+        name
+        for name, column in COLUMNS.items()
+        if not column.required and trace.frame[name].null_count() == trace.frame.height
+    ]
+    frame = trace.frame.drop(unknown).with_columns(pl.col("arrival").cast(pl.Duration("ns")))
+    metadata = {"history": json.dumps(trace.history)}
+    if trace.block_size is not None:
+        metadata |= {"block_size": str(trace.block_size), "hash_scope": trace.hash_scope}
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        frame.write_parquet(partial, metadata=metadata)
+        partial.replace(path)
+    except OSError as fault:
+        raise OutputError(f"{path}: cannot be written ({fault.strerror or fault})") from fault
+    finally:
+        partial.unlink(missing_ok=True)
