@@ -1,0 +1,31 @@
+"""The torch executor: real prefill and decode over a paged KV pool. torch is imported only when one is built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from replay.executors.torch.executor import TorchExecutor
+
+
+def build_torch_executor(
+    *,
+    model: str = "tiny",
+    device: str = "auto",
+    dtype: str = "auto",
+    threads: int | None = None,
+    blocks: int,
+    block_size: int = 16,
+    seed: int = 0,
+) -> TorchExecutor:
+    """An executor for a named shape with dummy weights, or for real weights by folder or hub name.
+
+    `device` is "cpu", "cuda", "cuda:1" or "auto" (a CUDA device if there is one), `dtype` "float32", "bfloat16",
+    "float16" or "auto" (bfloat16 on CUDA, else float32). `threads` is set for the whole process; None leaves it.
+    Raises EngineError when the model, the device or the memory is not there, ExperimentError for names that are none.
+    """
+    from replay.executors.torch.build import build
+
+    return build(
+        name=model, device=device, dtype=dtype, threads=threads, blocks=blocks, block_size=block_size, seed=seed
+    )

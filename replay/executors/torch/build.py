@@ -1,0 +1,87 @@
+"""From the settings of an engine to a torch executor: the device, the number type, the model and its tokenizer.
+
+It knows names and what they stand for; what is built from them is the executor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+
+from replay.errors import EngineError, ExperimentError
+from replay.executors.torch.executor import TorchExecutor
+from replay.executors.torch.models import load_model
+from replay.executors.torch.shapes import SHAPES
+from replay.registry import nearest
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def build(
+    *, name: str, device: str, dtype: str, threads: int | None, blocks: int, block_size: int, seed: int
+) -> TorchExecutor:
+    """An executor for a model by name; see `build_torch_executor`."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    place = find_device(device)
+    numbers = find_dtype(dtype, place)
+    model = load_model(name, device=place, dtype=numbers, seed=seed)
+    if name in SHAPES:
+        return TorchExecutor(model, name=name, blocks=blocks, block_size=block_size, seed=seed)
+    tokenizer = _tokenizer(name)
+    return TorchExecutor(
+        model,
+        name=name,
+        blocks=blocks,
+        block_size=block_size,
+        seed=seed,
+        weights=name,
+        tokenize=None if tokenizer is None else _ids(tokenizer),
+        special=() if tokenizer is None else tokenizer.all_special_ids,
+    )
+
+
+def find_device(name: str) -> torch.device:
+    """The device of this name; "auto" is a CUDA device where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise ExperimentError(f"engine.device = {name!r} is no device: write 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise EngineError(
+            f"engine.device = {name!r}, but torch finds {torch.cuda.device_count()} CUDA devices here; "
+            "'auto' takes what there is"
+        )
+    return device
+
+
+def find_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The number type of this name; "auto" is bfloat16 on CUDA, else float32."""
+    if name == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    if name not in DTYPES:
+        raise ExperimentError(f"engine.dtype = {name!r} is no number type: {nearest(name, ['auto', *DTYPES])}")
+    return DTYPES[name]
+
+
+def _tokenizer(name: str) -> Any:
+    """The tokenizer beside the weights, or None where there is none."""
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError, KeyError, ImportError):
+        return None
+
+
+def _ids(tokenizer: Any) -> Callable[[str], Sequence[int]]:
+    def tokenize(text: str) -> Sequence[int]:
+        ids: list[int] = tokenizer(text)["input_ids"]
+        return ids
+
+    return tokenize
