@@ -12,7 +12,7 @@ import math
 import random
 import tomllib
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, count
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -167,30 +167,28 @@ def spec_fault(fault: Any) -> str:
 def user_rows(spec: Spec, user: User, duration: int) -> Iterator[dict[str, object]]:
     """One user's requests, in order of arrival."""
     lengths = random.Random(f"{spec.seed}/{user.name}/lengths")
-    ends: dict[str, int] = {}  # the first hash after each prefix's own: every prefix has its own numbers
-    for prefix in spec.prefixes:
-        ends[prefix.name] = max(ends.values(), default=0) + prefix.tokens // spec.block_size
-    blocks = {prefix.name: prefix.tokens // spec.block_size for prefix in spec.prefixes}
+    shared = prefix_hashes(spec)[user.prefix] if user.prefix is not None else []
     for number, arrival in enumerate(arrivals(spec, user, duration)):
-        own, output, has_prefix = (
-            user.prompt.draw(lengths),
-            user.output.draw(lengths),
-            lengths.random() < user.prefix_share,
-        )
-        shared = blocks[user.prefix] if user.prefix is not None and has_prefix else 0
-        end = ends[user.prefix] if user.prefix is not None else 0
+        own, output = user.prompt.draw(lengths), user.output.draw(lengths)
+        hashes = shared if lengths.random() < user.prefix_share else []
         yield {
             "arrival_ns": arrival,
             "request_id": f"{user.name}-{number}",
-            "prompt_tokens": shared * spec.block_size + own,
+            "prompt_tokens": len(hashes) * spec.block_size + own,
             "output_tokens": output,
             "user": user.name,
             "priority": user.priority,
             "deadline_ms": user.deadline_ms,
             "slo": user.slo,
             "max_tokens": user.max_tokens,
-            "prefix_hashes": list(range(end - shared, end)) if shared else None,
+            "prefix_hashes": hashes or None,
         }
+
+
+def prefix_hashes(spec: Spec) -> dict[str, list[int]]:
+    """The hashes of each prefix's blocks, counted on from prefix to prefix, so that no two share one."""
+    counter = count()
+    return {prefix.name: [next(counter) for _ in range(prefix.tokens // spec.block_size)] for prefix in spec.prefixes}
 
 
 def arrivals(spec: Spec, user: User, duration: int) -> Iterator[int]:

@@ -72,12 +72,13 @@ class Change:
     def sentence(self) -> str:
         """The change in words, for a log or a report."""
         was, now = self.before, self.after
-        rates = " -> ".join(
-            "-" if r is None else f"{r:.4g}" for r in (was.requests_per_second, now.requests_per_second)
-        )
+        rates = [
+            "none" if rate is None else f"{rate:.4g}" for rate in (was.requests_per_second, now.requests_per_second)
+        ]
         return (
-            f"{self.transform} = {self.argument}: {was.rows:,} -> {now.rows:,} rows, span {was.span:g} -> {now.span:g} s, "
-            f"{rates} requests/s, prompt tokens {was.prompt_tokens:,} -> {now.prompt_tokens:,}, "
+            f"{self.transform} = {self.argument}: rows {was.rows:,} -> {now.rows:,}, "
+            f"span {was.span:,.3f} -> {now.span:,.3f} s, requests/s {rates[0]} -> {rates[1]}, "
+            f"prompt tokens {was.prompt_tokens:,} -> {now.prompt_tokens:,}, "
             f"output tokens {was.output_tokens:,} -> {now.output_tokens:,}"
         )
 
