@@ -170,7 +170,7 @@ def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
     import tomllib
 
     from replay.errors import ExperimentError
-    from replay.traces.transforms import parse_transform
+    from replay.traces.transforms import parse_transforms
 
     declared = []
     for fragment in fragments:
@@ -180,27 +180,31 @@ def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
             raise ExperimentError(f"-t {fragment!r}: is not TOML such as 'speed = 2.0' ({fault})") from fault
         if not entries:
             raise ExperimentError(f"-t {fragment!r}: names no transform; write for instance 'speed = 2.0'")
-        declared += [parse_transform({name: argument}, f"-t {fragment!r}") for name, argument in entries.items()]
+        try:
+            declared += parse_transforms({name: argument} for name, argument in entries.items())
+        except ExperimentError as fault:
+            raise ExperimentError(f"-t {fragment!r}: {fault}") from fault
     return declared
 
 
 def finish(made: Trace, out: Path, *, force: bool) -> None:
     """Write the trace, say what it holds, and remark on what was noted."""
-    from replay.traces.canonical import skipped_text
     from replay.traces.wording import counted, duration_text
     from replay.traces.writing import write_trace
 
     write_trace(made, out, force=force)
     click.echo(f"{out}: {counted(made.frame.height, 'request')}, span {duration_text(made.span_nanoseconds)}")
-    if made.skipped:
-        click.echo(skipped_text(made.skipped), err=True)
     remark(made)
 
 
 def remark(made: Trace) -> None:
-    """The notes of a trace, on stderr."""
-    for note in made.notes:
-        click.echo(note, err=True)
+    """What was skipped and noted, on stderr, unless the group was told to be quiet."""
+    from replay.traces.canonical import skipped_text
+
+    if (click.get_current_context().obj or {}).get("quiet"):
+        return
+    for line in [skipped_text(made.skipped)] * bool(made.skipped) + made.notes:
+        click.echo(line, err=True)
 
 
 def first_line(text: str | None) -> str:

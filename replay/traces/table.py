@@ -72,9 +72,7 @@ class Change:
     def sentence(self) -> str:
         """The change in words, for a log or a report."""
         was, now = self.before, self.after
-        rates = [
-            "none" if rate is None else f"{rate:.4g}" for rate in (was.requests_per_second, now.requests_per_second)
-        ]
+        rates = ["none" if e.requests_per_second is None else f"{e.requests_per_second:.4g}" for e in (was, now)]
         return (
             f"{self.transform} = {self.argument}: rows {was.rows:,} -> {now.rows:,}, "
             f"span {was.span:,.3f} -> {now.span:,.3f} s, requests/s {rates[0]} -> {rates[1]}, "

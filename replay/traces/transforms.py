@@ -7,7 +7,7 @@ trace to trace. Each application records what it changed. Sums are of tokens, ti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -37,15 +37,18 @@ class Declared:
         return replace(changed, changes=[*trace.changes, change])
 
 
-def parse_transform(entry: object, place: str = "transforms") -> Declared:
-    """One entry of an experiment's `transforms`, such as `{"speed": 2.0}`; raises `ExperimentError` naming `place`."""
-    if not isinstance(entry, Mapping) or len(entry) != 1:
-        raise ExperimentError(f"{place}: {entry!r} is not one name with its argument, such as {{ speed = 2.0 }}")
-    (name, argument), *_ = entry.items()
-    try:
-        return Declared(str(name), argument, transforms[str(name)](argument))
-    except ExperimentError as fault:
-        raise ExperimentError(f"{place}: {fault}") from fault
+def parse_transforms(entries: Iterable[object]) -> list[Declared]:
+    """An experiment's `transforms`, such as `[{"window": ["20m", "35m"]}, {"speed": 2.0}]`, checked.
+
+    Raises `ExperimentError` for the first that is wrong; the caller says where it stood.
+    """
+    declared = []
+    for entry in entries:
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise ExperimentError(f"{entry!r} is not one name with its argument, such as {{ speed = 2.0 }}")
+        ((name, argument),) = entry.items()
+        declared.append(Declared(str(name), argument, transforms[str(name)](argument)))
+    return declared
 
 
 def apply_transforms(trace: Trace, declared: Sequence[Declared]) -> Trace:
