@@ -20,7 +20,9 @@ def to_nanosecond(seconds: float) -> float:
 
 
 class Clock(Protocol):
-    """Seconds since zero, and a way to wait for a later instant."""
+    """Seconds since zero, and a way to wait for a later instant. `zero_unix`: when the zero was, if it ever was."""
+
+    zero_unix: float | None
 
     def now(self) -> float:
         """Seconds since the clock's zero."""
@@ -34,7 +36,7 @@ class WallClock:
 
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = stop or threading.Event()
-        self.zero_unix = time.time()  # for the manifest: when, by the calendar, the zero was
+        self.zero_unix: float | None = time.time()
         self._zero = time.monotonic_ns()
 
     def now(self) -> float:

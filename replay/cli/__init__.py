@@ -1,0 +1,88 @@
+"""The command `replay`: a group whose commands are imported only when they are called, so that help is instant."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from replay import __version__
+from replay.errors import ReplayError
+
+COMMANDS = {  # name: where it is, and its line in the help of the group
+    "run": ("replay.cli.run:run", "Replay traces under every policy and mode, and write the report."),
+    "report": ("replay.cli.report:report", "Rebuild the report of a run from its Parquet files."),
+    "trace": ("replay.cli.trace:trace", "Import, show, transform or generate a trace."),
+    "policies": ("replay.cli.listings:policies_command", "List the scheduling policies, with their options."),
+    "modes": ("replay.cli.listings:modes_command", "List the batching modes, with their settings."),
+    "init": ("replay.cli.init:init", "Print a commented experiment file to start from."),
+}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from replay.registry import nearest
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}; {nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="replay")
+@click.option("-q", "--quiet", is_flag=True, help="Only results: no progress, no remarks.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more, tracebacks of failed cells included.")
+@click.pass_context
+def group(ctx: click.Context, quiet: bool, verbose: bool) -> None:
+    """Replay a trace of LLM requests, in real time, under every scheduling policy and batching mode, and compare.
+
+    \b
+    Example:
+      replay run --trace traces/sample.parquet
+    """
+    ctx.obj = {"quiet": quiet, "verbose": verbose}
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.WARNING, format="%(message)s")
+    logging.getLogger("replay").setLevel(logging.DEBUG if verbose else logging.ERROR)
+    if verbose:
+        logging.getLogger().setLevel(logging.WARNING)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit: 0 done, 1 failed, 2 misused, 130 interrupted, 143 terminated."""
+    try:
+        status: Any = group.main(args=arguments, prog_name="replay", standalone_mode=False)
+    except click.exceptions.Abort:
+        status = 130
+    except click.ClickException as fault:
+        fault.show()
+        status = fault.exit_code
+    except ReplayError as fault:
+        click.echo(f"replay: {fault}", err=True)
+        status = fault.exit_status
+    except BrokenPipeError:  # whoever read the output has closed it
+        sys.stderr.close()
+        status = 1
+    sys.exit(status if isinstance(status, int) else 0)

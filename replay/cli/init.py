@@ -1,0 +1,79 @@
+"""`replay init`: a commented experiment file that runs as it is."""
+
+from __future__ import annotations
+
+import click
+
+TEMPLATE = """\
+# An experiment: which traces are replayed, on which engine, in which modes, under which policies.
+# Only `traces` is required. Run it with:  replay run FILE
+
+traces  = ["traces/sample.parquet"]
+repeats = 1              # more of them show how much a figure varies from run to run
+seed    = 0
+
+# What is done to the trace first, in this order.
+transforms = [
+  # { window = ["20m", "35m"] },
+  # { speed = 2.0 },
+  # { scale_tokens = 0.25 },
+  # { limit = 100 },
+]
+
+[engine]
+kind        = "torch"    # or "simulated": a cost model on a virtual clock
+model       = "tiny"     # a named shape with dummy weights, a folder, or a hub name
+threads     = 1          # left out: as many as torch likes
+block_size  = 16         # tokens in one KV block
+kv_blocks   = 1024
+max_waiting = 1024       # more are rejected
+# queue_timeout_s = 30   # from when a request was due to its admission
+# timeout_s       = 120  # from when it was due to its end
+
+# Left out: all three with their defaults. A list is swept: one cell for each value.
+[modes]
+static     = { batch_size = 8 }
+dynamic    = { max_batch_size = 8, max_wait_ms = 50 }
+continuous = { max_running = 8, token_budget = 2048 }     # or max_running = [1, 8, 32]
+
+# Left out: these five. policies = "all" (above the first table) takes every registered one.
+[policies]
+fifo     = {}
+sjf      = { ageing = 0.0 }
+priority = {}
+fair     = {}
+hybrid   = { band_s = 30.0 }
+
+[lengths]
+predictor = "oracle"     # what policies may know of output lengths: oracle, max_tokens, user_mean
+
+[goals]                  # a request is good when it meets all of them
+ttft_ms = 500
+tpot_ms = 50
+"""
+
+
+@click.command("init")
+@click.argument("file", required=False, type=click.Path(dir_okay=False))
+def init(file: str | None) -> None:
+    """Print a commented experiment file, or write it to FILE (which must not exist).
+
+    \b
+    Examples:
+      replay init > experiment.toml
+      replay init experiment.toml
+    """
+    from pathlib import Path
+
+    from replay.errors import OutputError
+
+    if file is None:
+        click.echo(TEMPLATE, nl=False)
+        return
+    try:
+        with Path(file).open("x", encoding="utf-8") as target:
+            target.write(TEMPLATE)
+    except FileExistsError:
+        raise OutputError(f"{file}: exists already, and is left as it is") from None
+    except OSError as fault:
+        raise OutputError(f"{file}: cannot be written ({fault.strerror})") from fault

@@ -1,0 +1,178 @@
+"""`replay run`: replay an experiment and write its report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from replay.experiment.loading import Experiment
+    from replay.runner import Run, Runner
+    from replay.traces.table import Trace
+
+
+@click.command("run")
+@click.argument("experiment", required=False, type=click.Path(dir_okay=False))
+@click.option("--trace", "traces", multiple=True, metavar="FILE", help="Replay this trace instead. Repeatable.")
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy, or `all`. Repeatable.")
+@click.option("--mode", "modes", multiple=True, metavar="NAME", help="Only this mode. Repeatable.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N requests, after transforms.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any setting, as TOML. Repeatable.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Where to; a new folder by default.")
+@click.option("--dry-run", is_flag=True, help="Check everything and print the cells; run nothing.")
+@click.option("--strict", is_flag=True, help="End with status 1 when a cell is invalid or a request did not complete.")
+@click.option("--plots/--no-plots", default=True, help="Whether to draw the pictures.")
+@click.pass_obj
+def run(
+    options: dict[str, Any],
+    experiment: str | None,
+    traces: tuple[str, ...],
+    policies: tuple[str, ...],
+    modes: tuple[str, ...],
+    limit: int | None,
+    settings: tuple[str, ...],
+    output: Path | None,
+    dry_run: bool,
+    strict: bool,
+    plots: bool,
+) -> None:
+    """Replay traces against an engine, under every policy and mode, and write the report.
+
+    EXPERIMENT is a TOML file (`replay init` prints one). All of it can also be said by options: --trace alone is an
+    experiment. Traces are looked for beside the experiment file, then in the current folder.
+
+    \b
+    Examples:
+      replay run experiment.toml
+      replay run --trace traces/sample.parquet --mode continuous --policy fifo --policy sjf
+      replay run experiment.toml --set engine.kv_blocks=256 --set 'modes.continuous.max_running=[1, 8, 32]'
+
+    Exit status: 0 done; 1 when a cell failed or completed no request (with --strict: when any figure is in doubt);
+    2 when the experiment is wrong; 130 or 143 when stopped, with what was measured kept.
+    """
+    from replay.cli.signals import Interrupted, StopSignals
+
+    quiet = bool((options or {}).get("quiet"))
+    signals = StopSignals()
+    try:
+        with signals.installed():
+            loaded = _load(experiment, traces, policies, modes, limit, settings)
+            status = _run(loaded, signals, output, quiet=quiet, dry_run=dry_run, strict=strict, plots=plots)
+    except Interrupted as stopped:
+        click.echo(f"replay: {stopped}", err=True)
+        status = stopped.exit_status
+    sys.exit(status)
+
+
+def _load(
+    file: str | None,
+    traces: tuple[str, ...],
+    policies: tuple[str, ...],
+    modes: tuple[str, ...],
+    limit: int | None,
+    settings: tuple[str, ...],
+) -> Experiment:
+    """The experiment file with the options laid over it. An option that names things leaves only those."""
+    import policies as _registered  # noqa: F401  # importing it registers every policy
+    from replay.experiment.loading import load_experiment, merged, parse_setting, read_document
+
+    document = read_document(Path(file)) if file else {}
+    for setting in settings:
+        document = merged(document, parse_setting(setting))
+    if traces:
+        document["traces"] = list(traces)
+    if policies:
+        document["policies"] = "all" if "all" in policies else _only(document.get("policies"), policies)
+    if modes:
+        document["modes"] = _only(document.get("modes"), modes)
+    if limit is not None:
+        document["transforms"] = [*document.get("transforms", []), {"limit": limit}]
+    if not file and not traces and "traces" not in document:
+        raise click.UsageError("name an EXPERIMENT file, or a trace with --trace (replay init prints an experiment)")
+    source = file or "command line"
+    if not file:
+        document.setdefault("name", Path(document["traces"][0]).stem if document["traces"] else "run")
+    return load_experiment(document, source, Path(file).parent if file else None)
+
+
+def _only(section: object, names: tuple[str, ...]) -> dict[str, Any]:
+    """The entries of a section that are named, with the settings that the file gives them."""
+    given = section if isinstance(section, dict) else {}
+    return {name: given.get(name, {}) for name in names}
+
+
+def _run(
+    experiment: Experiment,
+    signals: Any,
+    output: Path | None,
+    *,
+    quiet: bool,
+    dry_run: bool,
+    strict: bool,
+    plots: bool,
+) -> int:
+    from replay.cli.progress import Display
+    from replay.runner import Runner, open_traces
+
+    traces = open_traces(experiment)
+    with Display(quiet=quiet) as display:
+        for warning in experiment.warnings:
+            display.remark(f"warning: {warning}")
+        for trace in traces:
+            for line in _about(trace):
+                display.remark(line)
+        runner = Runner(experiment, traces, display, signals.stop)
+        display.remark(_forecast(experiment, runner, traces))
+        if dry_run:
+            for cell in runner.cells:
+                click.echo(cell.name)
+            return 0
+        signals.gentle = True
+        run = runner.run(output)
+        signals.gentle = False
+    if run.interrupted:
+        click.echo(f"stopped; what was measured is in {run.folder}", err=True)
+        click.echo(f"its report: replay report {run.folder}", err=True)
+        return int(signals.exit_status or 1)
+    return _finish(run, quiet=quiet, strict=strict, plots=plots)
+
+
+def _finish(run: Run, *, quiet: bool, strict: bool, plots: bool) -> int:
+    """The report, and the truth about the run as an exit status."""
+    from replay.report import write_report
+
+    if not quiet:
+        click.echo("writing the report" + (" and its pictures" if plots else ""), err=True)
+    report = write_report(run.folder, plots=plots)
+    click.echo("\n".join(report.verdict))
+    click.echo()
+    click.echo(report.table)
+    click.echo(f"report: {run.folder / 'comparison.md'}", err=True)
+    for sentence in [*report.problems, *run.failures(), *run.doubts()]:
+        click.echo(f"replay: {sentence}", err=True)
+    return 1 if run.failures() or (strict and run.doubts()) else 0
+
+
+def _about(trace: Trace) -> list[str]:
+    """What will be replayed, in a line, and what is to be known of how it was read."""
+    extent = trace.extent()
+    lines = [
+        f"{trace.path}: {extent.rows:,} requests over {extent.span:.1f} s, {extent.prompt_tokens:,} prompt and "
+        f"{extent.output_tokens:,} output tokens"
+    ]
+    lines += [f"  skipped {count:,} rows: {reason}" for reason, count in trace.skipped.items()]
+    lines += [f"  note: {note}" for note in trace.notes]
+    lines += [f"  {change.sentence()}" for change in trace.changes]
+    return lines
+
+
+def _forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:
+    """How many cells, and how long at least: a cell in real time cannot be shorter than its trace."""
+    cells = runner.cells
+    seconds = sum(traces[cell.trace].extent().span for cell in cells if cell.engine.kind != "simulated")
+    count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
+    length = f"in real time: at least {seconds / 60:.1f} min" if seconds else "simulated, on a virtual clock"
+    return f"{count}, {length}; lengths as {experiment.predictor.name} knows them"

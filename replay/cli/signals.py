@@ -1,0 +1,58 @@
+"""What Ctrl-C and SIGTERM do: the first asks a replay to stop soon and keep what it measured.
+
+Outside a replay (a model is loaded, a picture drawn) there is nothing to keep, so the signal ends the process at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+
+PATIENCE = 2.0  # seconds within which a replay stops; a signal in that time is the same one again
+
+
+class Interrupted(BaseException):
+    """A signal came where nothing need be kept. `exit_status` is what the process ends with."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.exit_status = 128 + number
+
+
+class StopSignals:
+    """SIGINT and SIGTERM set `stop`; `exit_status` is then 130 or 143."""
+
+    def __init__(self) -> None:
+        self.stop = Event()
+        self.exit_status: int | None = None
+        self.gentle = False  # whether somebody looks at `stop`
+        self._first = 0.0
+
+    @contextmanager
+    def installed(self) -> Iterator[StopSignals]:
+        """Handle the two signals within this block."""
+        before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.exit_status is not None:
+            if time.monotonic() - self._first > PATIENCE:
+                os._exit(self.exit_status)  # it does not stop: what is on disk is readable as it is
+            return
+        self.exit_status = 128 + number
+        self._first = time.monotonic()
+        self.stop.set()
+        if not self.gentle:
+            raise Interrupted(number)
+        sys.stderr.write("\nreplay: stopping; what was measured is kept\n")

@@ -1,0 +1,58 @@
+"""Every fault of an experiment at once, each by its path and with what would be right.
+
+It turns what pydantic says into sentences; it does not know what an experiment holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, ValidationError
+
+from replay.errors import ExperimentError
+from replay.registry import nearest
+
+
+class Faults:
+    """Faults found so far, in order. `raise_if_any` ends the reading when there are some."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._sentences: list[str] = []
+
+    def add(self, path: str, sentence: str) -> None:
+        self._sentences.append(f"{self.source}: {path}: {sentence}" if path else f"{self.source}: {sentence}")
+
+    def add_validation(self, path: str, error: ValidationError, known: Iterable[str]) -> None:
+        """What pydantic refused below `path`; `known` are the settings there are at this place."""
+        known = list(known)
+        for fault in error.errors():
+            where = _join(path, fault["loc"])
+            match fault["type"]:
+                case "extra_forbidden":
+                    self.add(where, f"there is no such setting; {nearest(str(fault['loc'][-1]), known)}")
+                case "missing":
+                    self.add(where, "is required")
+                case _:
+                    message = fault["msg"].removeprefix("Value error, ")
+                    self.add(where, f"{message[:1].lower()}{message[1:]}, not {fault['input']!r}")
+
+    def merge(self, others: Faults) -> None:
+        """Take over what `others` found, each sentence once: a fault beside a sweep is met in each of its turns."""
+        self._sentences.extend(dict.fromkeys(others._sentences))
+
+    def raise_if_any(self) -> None:
+        if self._sentences:
+            raise ExperimentError("\n".join(self._sentences))
+
+
+def known_settings(model: type[BaseModel]) -> list[str]:
+    """The names that a model takes."""
+    return list(model.model_fields)
+
+
+def _join(path: str, location: tuple[int | str, ...]) -> str:
+    text = path
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

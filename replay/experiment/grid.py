@@ -1,0 +1,86 @@
+"""The grid of cells that an experiment declares: trace x engine settings x mode x policy x repeat.
+
+Repeats are outermost, so that a machine that drifts treats all policies alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from replay.experiment.loading import Choice, Experiment
+from replay.experiment.options import Setting
+from replay.experiment.settings import Engine
+
+
+@dataclass(slots=True, frozen=True)
+class Cell:
+    """One replay. `name` is a folder's name; `variant` says what differs from others of its mode and policy."""
+
+    name: str
+    trace: int  # which of the experiment's traces
+    engine: Engine
+    mode: Choice
+    policy: Choice
+    repeat: int
+    variant: str
+
+    def settings(self) -> dict[str, Any]:
+        """All settings in force."""
+        return {
+            "engine": self.engine.model_dump(mode="json"),
+            "mode": self.mode.settings,
+            "policy": self.policy.settings,
+        }
+
+
+def cells(experiment: Experiment, trace_names: list[str]) -> list[Cell]:
+    """The cells in the order in which they run. Their names are unique and cannot leave a folder."""
+    taken: set[str] = set()
+    return [_cell(experiment, trace_names, taken, *place) for place in _places(experiment)]
+
+
+def _places(experiment: Experiment) -> Iterator[tuple[int, int, int, Choice, Choice]]:
+    for repeat in range(experiment.repeats):
+        for engine in range(len(experiment.engines)):
+            for trace in range(len(experiment.traces)):
+                for mode in experiment.modes:
+                    for policy in experiment.policies:
+                        yield repeat, engine, trace, mode, policy
+
+
+def _cell(
+    experiment: Experiment,
+    trace_names: list[str],
+    taken: set[str],
+    repeat: int,
+    engine_number: int,
+    trace: int,
+    mode: Choice,
+    policy: Choice,
+) -> Cell:
+    engine, engine_varied = experiment.engines[engine_number]
+    variant = ", ".join(_varied(engine_varied) + _varied(mode.varied) + _varied(policy.varied))
+    parts = [mode.name, policy.name, *variant.split(", ")] if variant else [mode.name, policy.name]
+    if len(experiment.traces) > 1:
+        parts.insert(0, trace_names[trace])
+    if experiment.repeats > 1:
+        parts.append(f"r{repeat + 1}")
+    name = folder_name("-".join(parts))
+    number = 2
+    while name in taken:
+        name, number = folder_name("-".join([*parts, str(number)])), number + 1
+    taken.add(name)
+    return Cell(name, trace, engine, mode, policy, repeat, variant)
+
+
+def _varied(settings: dict[str, Setting]) -> list[str]:
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
+def folder_name(label: str) -> str:
+    """`label` as the name of one folder: no separators, no leading dot, not too long."""
+    safe = re.sub(r"[^\w.=+-]+", "_", label).lstrip(".")
+    return safe[:120] or "_"

@@ -1,0 +1,238 @@
+"""From a TOML file and what the command line adds to it, to a validated experiment or to every fault in it.
+
+It reads no trace: whether a trace can be replayed is known when it is opened, before anything runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from replay.errors import ExperimentError
+from replay.experiment.faults import Faults, known_settings
+from replay.experiment.options import Setting, options_model, validate, validate_sweep
+from replay.experiment.settings import Engine, Goals, Top
+from replay.predictors import Predictor, predictors
+from replay.registry import Registry, nearest
+from replay.scheduler import Mode, Policy, modes, policies
+from replay.traces.transforms import Declared, parse_transforms
+from replay.traces.workload import PriorityOrder
+
+DEFAULT_POLICIES = ("fifo", "sjf", "priority", "fair", "hybrid")
+
+Made = TypeVar("Made")
+
+
+@dataclass(slots=True, frozen=True)
+class Choice:
+    """One setting of one registered thing: its name, all its settings, and those that a sweep varies."""
+
+    name: str
+    settings: dict[str, Any]
+    varied: dict[str, Setting] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
+class Experiment:
+    """A validated experiment. `document` is the file as run, with what the command line added."""
+
+    name: str
+    traces: list[Path]
+    transforms: list[Declared]
+    repeats: int
+    seed: int
+    priority_order: PriorityOrder
+    lag_limit_ms: float
+    length_bins: list[int] | None
+    engines: list[tuple[Engine, dict[str, Setting]]]
+    modes: list[Choice]
+    policies: list[Choice]
+    predictor: Choice
+    goals: Goals
+    document: dict[str, Any]
+    warnings: list[str]
+
+    def make_mode(self, choice: Choice) -> Mode:
+        return modes[choice.name](**choice.settings)
+
+    def make_policy(self, choice: Choice) -> Policy:
+        """A fresh policy: it may keep notes, so no two cells share one."""
+        return policies[choice.name](**choice.settings)
+
+    def make_predictor(self) -> Predictor:
+        return predictors[self.predictor.name](**self.predictor.settings)
+
+
+def read_document(file: Path) -> dict[str, Any]:
+    """The TOML of an experiment file. Raises ExperimentError when it cannot be read, with line and column."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise ExperimentError(f"{file}: cannot be read ({fault.strerror})") from fault
+    except UnicodeDecodeError as fault:
+        raise ExperimentError(f"{file}: is not UTF-8 text, so it is not TOML (byte {fault.start})") from fault
+    except tomllib.TOMLDecodeError as fault:
+        raise ExperimentError(f"{file}: is not TOML: {fault}") from fault
+
+
+def parse_setting(text: str) -> dict[str, Any]:
+    """`engine.kv_blocks=4096` as TOML; a value that TOML does not know (`engine.model=tiny`) is text."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ExperimentError(f"--set {text}: is KEY=VALUE, such as engine.kv_blocks=4096")
+    for fragment in (text, f"{key} = {_quoted(value.strip())}"):
+        try:
+            return tomllib.loads(fragment)
+        except tomllib.TOMLDecodeError as error:
+            fault = error
+    raise ExperimentError(f"--set {text}: is not TOML: {fault}")
+
+
+def merged(document: Mapping[str, Any], addition: Mapping[str, Any]) -> dict[str, Any]:
+    """`document` with `addition` laid over it, table by table."""
+    result = dict(document)
+    for key, value in addition.items():
+        under = result.get(key)
+        both = isinstance(under, Mapping) and isinstance(value, Mapping)
+        result[key] = merged(under, value) if both else value  # type: ignore[arg-type]  # both are mappings
+    return result
+
+
+def load_experiment(document: Mapping[str, Any], source: str, folder: Path | None = None) -> Experiment:
+    """Validate `document`; `source` names it in faults, and traces are looked for in `folder` first, then here.
+
+    Raises ExperimentError with every fault, a line each: path, what is wrong, what would be right.
+    """
+    faults = Faults(source)
+    top = validate(Top, document, "", faults)
+    sections = top or _readable_part(document)
+    engines = validate_sweep(Engine, sections.engine, "engine", faults)
+    chosen_modes = _choices(modes, sections.modes, list(modes), "modes", faults)
+    chosen_policies = _choices(policies, sections.policies, list(DEFAULT_POLICIES), "policies", faults)
+    predictor = _predictor(sections.lengths, faults)
+    goals = validate(Goals, sections.goals, "goals", faults)
+    transforms = _transforms(sections.transforms, faults)
+    traces = [_find(trace, folder, f"traces[{index}]", faults) for index, trace in enumerate(sections.traces)]
+    _check_together(engines, chosen_modes, faults)
+    faults.raise_if_any()
+    assert top is not None, "a document without faults was validated"
+    assert predictor is not None, "as above"
+    assert goals is not None, "as above"
+    return Experiment(
+        name=top.name or Path(source).stem,
+        traces=traces,
+        transforms=transforms,
+        repeats=top.repeats,
+        seed=top.seed,
+        priority_order=top.priority_order,
+        lag_limit_ms=top.lag_limit_ms,
+        length_bins=top.length_bins,
+        engines=engines,
+        modes=chosen_modes,
+        policies=chosen_policies,
+        predictor=predictor,
+        goals=goals,
+        document=dict(document),
+        warnings=_warnings(engines),
+    )
+
+
+def _readable_part(document: Mapping[str, Any]) -> Top:
+    """What can still be looked at of a document with faults at its top, so that those below are found as well."""
+    readable: dict[str, Any] = {"traces": ["-"]}
+    for key in known_settings(Top):
+        if key in document:
+            try:
+                Top.model_validate({**readable, key: document[key]})
+            except ValidationError:
+                continue
+            readable[key] = document[key]
+    if readable["traces"] == ["-"]:
+        return Top.model_construct(**{**Top(traces=["-"]).model_dump(), **readable, "traces": []})
+    return Top(**readable)
+
+
+def _choices(
+    registry: Registry[Callable[..., Made]] | Registry[type[Made]],
+    section: Mapping[str, Any] | str | None,
+    default: list[str],
+    path: str,
+    faults: Faults,
+) -> list[Choice]:
+    """The registered things that a section names, each with every combination of its settings."""
+    if section == "all":
+        section = {name: {} for name in registry}
+    elif section is None:
+        section = {name: {} for name in default}
+    if not section:
+        faults.add(path, f"is empty; {nearest('', registry)}, or leave the section out")
+    assert isinstance(section, Mapping), "the top of the document was validated"
+    chosen = []
+    for name, settings in section.items():
+        if name not in registry:
+            faults.add(f"{path}.{name}", f"there is no {registry.kind} of this name; {nearest(name, registry)}")
+            continue
+        for validated, varied in validate_sweep(options_model(registry[name]), settings, f"{path}.{name}", faults):
+            chosen.append(Choice(name, validated.model_dump(), varied))
+    return chosen
+
+
+def _predictor(section: Mapping[str, Any], faults: Faults) -> Choice | None:
+    settings = dict(section)
+    name = settings.pop("predictor", "oracle")
+    if name not in predictors:
+        faults.add("lengths.predictor", f"there is no length predictor {name!r}; {nearest(str(name), predictors)}")
+        return None
+    validated = validate(options_model(predictors[name]), settings, "lengths", faults)
+    return None if validated is None else Choice(name, validated.model_dump())
+
+
+def _transforms(entries: list[dict[str, Any]], faults: Faults) -> list[Declared]:
+    """The transforms in order, one by one so that each fault has its place."""
+    found = []
+    for index, entry in enumerate(entries):
+        try:
+            found += parse_transforms([entry])
+        except ExperimentError as fault:
+            faults.add(f"transforms[{index}]", str(fault))
+    return found
+
+
+def _find(trace: str, folder: Path | None, path: str, faults: Faults) -> Path:
+    """Where a trace lies: beside the experiment file, or else below the folder that the command was typed in."""
+    places = [place / trace for place in (folder, Path()) if place is not None]
+    for place in places:
+        if place.exists():
+            return place
+    faults.add(path, f"{trace!r} does not exist (looked for {', '.join(str(place) for place in places)})")
+    return Path(trace)
+
+
+def _check_together(engines: list[tuple[Engine, dict[str, Setting]]], chosen: list[Choice], faults: Faults) -> None:
+    """Settings that are right one by one and wrong together."""
+    waiting = min((engine.max_waiting for engine, _ in engines), default=None)
+    for choice in chosen:
+        size = choice.settings.get("batch_size")
+        if waiting is not None and size is not None and waiting < size:
+            faults.add(
+                f"modes.{choice.name}.batch_size",
+                f"a batch of {size} never fills when only engine.max_waiting = {waiting} may wait",
+            )
+
+
+def _warnings(engines: list[tuple[Engine, dict[str, Setting]]]) -> list[str]:
+    unused = {
+        f"engine.{name} is not used by a {engine.kind} engine" for engine, _ in engines for name in engine.unused()
+    }
+    return sorted(unused)
+
+
+def _quoted(text: str) -> str:
+    """`text` as a TOML string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,93 @@
+"""Options of registered things: policies, modes and predictors are dataclasses, and their fields are their settings.
+
+From the fields comes a strict model that refuses unknown names, and from a list in place of a value comes a sweep.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import Field as ModelField
+
+from replay.experiment.faults import Faults, known_settings
+
+Model = TypeVar("Model", bound=BaseModel)
+Setting = str | int | float | bool | None
+
+
+@dataclass(slots=True, frozen=True)
+class Option:
+    """One setting of a registered thing, for listings."""
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+
+
+def option_fields(entry: Callable[..., Any]) -> list[Field[Any]]:
+    """The dataclass fields that an experiment may set."""
+    assert is_dataclass(entry), f"{entry} keeps its options as dataclass fields"
+    return [field for field in fields(entry) if field.init]
+
+
+def options_of(entry: Callable[..., Any]) -> list[Option]:
+    """The settings of a policy, mode or predictor, with their defaults and what they mean."""
+    hints = get_type_hints(entry)
+    found = []
+    for field in option_fields(entry):
+        hint = hints[field.name]
+        kind = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+        found.append(Option(field.name, kind, field.default, field.metadata.get("help", "")))
+    return found
+
+
+def options_model(entry: Callable[..., Any]) -> type[BaseModel]:
+    """A strict pydantic model of a dataclass's settings; `minimum` in a field's metadata is a bound."""
+    hints = get_type_hints(entry)
+    columns: dict[str, Any] = {}
+    for field in option_fields(entry):
+        default = ... if field.default is MISSING else field.default
+        columns[field.name] = (hints[field.name], ModelField(default, ge=field.metadata.get("minimum")))
+    return create_model("Options", __config__=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False), **columns)
+
+
+def sweep(settings: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Setting]]]:
+    """Every combination of the values that are given as lists, and of each combination what it varies."""
+    swept = {name: value for name, value in settings.items() if isinstance(value, list)}
+    for values in itertools.product(*swept.values()):
+        varied = dict(zip(swept, values, strict=True))
+        yield {**settings, **varied}, varied
+
+
+def validate(model: type[Model], settings: Mapping[str, Any], path: str, faults: Faults) -> Model | None:
+    """`settings` as `model`, or None with what is wrong added to `faults`. "16" never becomes 16."""
+    try:
+        return model.model_validate_json(json.dumps(settings, default=str))
+    except ValidationError as error:
+        faults.add_validation(path, error, known_settings(model))
+        return None
+
+
+def validate_sweep(
+    model: type[Model], settings: object, path: str, faults: Faults
+) -> list[tuple[Model, dict[str, Setting]]]:
+    """All combinations that `settings` declares, each validated, with what each varies. Faults are said once."""
+    if not isinstance(settings, Mapping):
+        faults.add(path, f"is a table of settings, such as {{}}, not {settings!r}")
+        return []
+    for name, value in settings.items():
+        if value == []:
+            faults.add(f"{path}.{name}", "an empty list leaves nothing to sweep")
+    seen = Faults(faults.source)
+    found = []
+    for combination, varied in sweep(settings):
+        if (validated := validate(model, combination, path, seen)) is not None:
+            found.append((validated, varied))
+    faults.merge(seen)
+    return found

@@ -1,0 +1,88 @@
+"""The sections of an experiment whose settings are the same for everybody: engine, goals, and what stands above them.
+
+Strict: an unknown key is refused, and no text becomes a number. What policies, modes and predictors take is theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from replay.executors.interface import CostModel
+from replay.scheduler import Limits
+
+STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Cost(BaseModel):
+    """What a simulated step takes: so long in any case, and so much for each token of each kind (milliseconds)."""
+
+    model_config = STRICT
+
+    fixed_ms: float = Field(15.0, gt=0)
+    prefill_ms: float = Field(0.25, ge=0)
+    decode_ms: float = Field(0.2, ge=0)
+    context_ms: float = Field(0.0012, ge=0)
+
+    def model(self) -> CostModel:
+        """The same in seconds."""
+        milliseconds = (self.fixed_ms, self.prefill_ms, self.decode_ms, self.context_ms)
+        return CostModel(*(value / 1000 for value in milliseconds))
+
+
+class Engine(BaseModel):
+    """What computes the steps, how large its KV pool is, and how many may wait for it."""
+
+    model_config = STRICT
+
+    kind: Literal["torch", "simulated"] = "torch"
+    model: str = "tiny"
+    device: str = "auto"
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    threads: int | None = Field(None, ge=1)
+    block_size: int = Field(16, ge=1)
+    kv_blocks: int = Field(1024, ge=1)
+    max_waiting: int = Field(1024, ge=1)
+    queue_timeout_s: float | None = Field(None, gt=0)
+    timeout_s: float | None = Field(None, gt=0)
+    cost: Cost = Cost()
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_waiting, self.queue_timeout_s, self.timeout_s)
+
+    def unused(self) -> list[str]:
+        """Settings that were given and that this kind of engine does not look at."""
+        others = {"torch": {"cost"}, "simulated": {"model", "device", "dtype", "threads"}}[self.kind]
+        return sorted(others & self.model_fields_set)
+
+
+class Goals(BaseModel):
+    """What makes a request good: it meets every goal that is set."""
+
+    model_config = STRICT
+
+    ttft_ms: float | None = Field(None, gt=0)
+    tpot_ms: float | None = Field(None, gt=0)
+    e2e_ms: float | None = Field(None, gt=0)
+
+
+class Top(BaseModel):
+    """The keys of an experiment file. The sections are validated by whoever knows them."""
+
+    model_config = STRICT
+
+    name: str | None = Field(None, min_length=1)
+    traces: list[str] = Field(min_length=1)
+    transforms: list[dict[str, Any]] = []
+    repeats: int = Field(1, ge=1)
+    seed: int = Field(0, ge=0)
+    priority_order: Literal["larger-first", "smaller-first"] = "larger-first"
+    lag_limit_ms: float = Field(5.0, gt=0)
+    length_bins: list[int] | None = None
+    engine: dict[str, Any] = {}
+    modes: dict[str, Any] | None = None
+    policies: dict[str, Any] | Literal["all"] | None = None
+    lengths: dict[str, Any] = {}
+    goals: dict[str, Any] = {}
