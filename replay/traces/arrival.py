@@ -46,7 +46,7 @@ class ArrivalForm:
 
 def arrival_form(frame: pl.DataFrame, file: Path) -> ArrivalForm:
     """Which column of the frame holds the arrivals, and how; raises `TraceError` where that is not clear."""
-    found = [name for name in ("arrival", *NUMBERS) if name in frame.columns]
+    found = [name for name in frame.columns if name == "arrival" or name in NUMBERS]
     if not found:
         raise TraceError(f"{file}: no column holds the arrivals; right would be {FORMS}")
     if len(found) > 1:

@@ -6,6 +6,7 @@ nothing more can be refused.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,25 +52,45 @@ def canonical_trace(name: str, path: Path, sources: Sequence[Source], sha256: st
     if not filled:
         raise TraceError(f"{path}: the trace holds no requests")
     forms = [arrival_form(source.frame, source.path) for source in filled]
-    notes = [note for source in sources for note in source.notes] + arrival_notes(filled, forms)
+    notes = arrival_notes(filled, forms)
     frame = pl.concat(typed(source, form, files) for source, form in zip(filled, forms, strict=True))
+    notes += [note for source in sources for note in source.notes]
     if frame["request_id"].null_count() == frame.height:
         frame = frame.with_columns(pl.int_range(pl.len()).cast(pl.String).alias("request_id"))
-    failed = pl.col("output_tokens") == 0
-    empty = int(frame.select(failed.sum()).item())
-    skipped: dict[str, int] = {}
-    for reason, rows in [("zero output tokens", empty), *(item for s in sources for item in s.skipped.items())]:
-        if rows:
-            skipped[reason] = skipped.get(reason, 0) + rows
-    frame = frame.filter(~failed.fill_null(False))
+    frame, skipped = skip_failed(frame, sources)
     if frame.is_empty():
         raise TraceError(f"{path}: the trace holds no requests that can be replayed: {skipped_text(skipped)}")
-    loose = frame.filter(pl.col("turn").is_not_null() & pl.col("session").is_null()).height
-    if loose:
-        notes.append(f"{counted(loose, 'row')} with a turn but no session: the turn is left out")
-        frame = frame.with_columns(pl.when(pl.col("session").is_not_null()).then(pl.col("turn")).alias("turn"))
+    frame = drop_loose_turns(frame, notes)
     block_size, hash_scope = hash_block(filled)
     refuse_bad_rows(frame, files, block_size, hash_scope)
+    frame = in_order(frame, path, notes).select(SCHEMA.names())
+    history = list(dict.fromkeys(line for source in sources for line in source.history))
+    trace = Trace(name, path, frame, block_size, hash_scope, skipped, notes, history, sha256)
+    notes += span_notes(trace)
+    return trace
+
+
+def skip_failed(frame: pl.DataFrame, sources: Sequence[Source]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The rows with an answer, and how many were skipped here and by the importers, by reason."""
+    answered = frame.filter((pl.col("output_tokens") != 0).fill_null(True))
+    skipped: Counter[str] = Counter()
+    for source in sources:
+        skipped.update(source.skipped)
+    skipped["zero output tokens"] += frame.height - answered.height
+    return answered, {reason: rows for reason, rows in skipped.items() if rows}
+
+
+def drop_loose_turns(frame: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
+    """The frame without turns that belong to no session, and a note if there were any."""
+    loose = frame.filter(pl.col("turn").is_not_null() & pl.col("session").is_null()).height
+    if not loose:
+        return frame
+    notes.append(f"{counted(loose, 'row')} with a turn but no session: the turn is left out")
+    return frame.with_columns(pl.when(pl.col("session").is_not_null()).then(pl.col("turn")).alias("turn"))
+
+
+def in_order(frame: pl.DataFrame, path: Path, notes: list[str]) -> pl.DataFrame:
+    """The frame by arrival, ties as they were, the first at 0; a note if a file was not in order."""
     misplaced = frame.select((pl.col("arrival") < pl.col("arrival").shift().over(FILE)).sum()).item()
     if misplaced:
         notes.append(f"{counted(misplaced, 'row')} out of order: sorted by arrival")
@@ -77,11 +98,7 @@ def canonical_trace(name: str, path: Path, sources: Sequence[Source], sha256: st
     first, last = frame["arrival"].item(0), frame["arrival"].item(-1)
     if last - first >= 2**63:
         raise TraceError(f"{path}: the arrivals lie more than 292 years apart; is their unit what the column says?")
-    frame = frame.with_columns(pl.col("arrival") - first).select(SCHEMA.names())
-    history = list(dict.fromkeys(line for source in sources for line in source.history))
-    trace = Trace(name, path, frame, block_size, hash_scope, skipped, notes, history, sha256)
-    notes += span_notes(trace)
-    return trace
+    return frame.with_columns(pl.col("arrival") - first)
 
 
 def typed(source: Source, form: ArrivalForm, files: Sequence[Path]) -> pl.DataFrame:
