@@ -20,7 +20,7 @@ from replay.metrics.arms import Arm, Values
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
-TIE = 0.02
+TIE = 0.05
 """Relative difference of two numbers that have no interval (throughput, run once) up to which they count as equal."""
 PAIRED = ("ttft", "ttft_delivered", "tpot", "e2e", "good")
 

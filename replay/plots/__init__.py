@@ -1,0 +1,32 @@
+"""Pictures of a run: one registered function for each. They need no display and never cost a result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from replay.metrics import Measured
+from replay.plots import distributions, latency, slots, timeline, tradeoff, users
+from replay.plots.canvas import look, save
+from replay.plots.registry import Plot, plots
+from replay.plots.view import View, views
+from replay.results import Run
+
+__all__ = ["Plot", "View", "distributions", "draw_all", "latency", "plots", "slots", "timeline", "tradeoff", "users"]
+
+
+def draw_all(run: Run, measured: Measured, folder: Path) -> tuple[list[Path], list[str]]:
+    """Draw every registered plot of every trace into `folder`: the files, and a sentence for each plot that failed."""
+    files: list[Path] = []
+    problems: list[str] = []
+    found = views(run, measured)
+    for place, view in enumerate(found):
+        for name in plots:
+            stem = folder / (name if len(found) == 1 else f"{name}-{place + 1}")
+            try:
+                with look():
+                    files += save(plots[name](view), stem)
+            except Exception as error:  # whatever it is, the numbers are written and must not be lost
+                for stale in (stem.with_suffix(".png"), stem.with_suffix(".svg")):
+                    stale.unlink(missing_ok=True)
+                problems.append(f"the plot {name!r} could not be drawn: {type(error).__name__}: {error}")
+    return files, problems

@@ -1,0 +1,103 @@
+"""Figures without a display: the look, and how one becomes a PNG and an SVG of the same bytes each time.
+
+No window toolkit is ever imported, whatever the user's settings name, and nothing is written to a home folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+os.environ["MPLBACKEND"] = "Agg"  # before matplotlib reads it
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a home that cannot be written to is no news
+
+import matplotlib  # noqa: E402
+import seaborn as sns  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.lines import Line2D  # noqa: E402
+
+from replay.results import write_whole  # noqa: E402
+
+matplotlib.use("Agg", force=True)
+
+DPI = 150
+INK, FAINT, GRID = "#222222", "#777777", "#e3e3e3"
+LOOK: Any = {
+    **sns.axes_style("whitegrid"),
+    "axes.edgecolor": "#bbbbbb",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.titlesize": 13,
+    "figure.titleweight": "bold",
+    "font.family": ["DejaVu Sans"],  # it comes with matplotlib, so that every machine draws the same
+    "grid.color": GRID,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "svg.hashsalt": "replay",
+    "text.parse_math": False,  # a user may be called "$a$"
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """The settings under which figures are made and saved. Missing glyphs (a user's name) are drawn as boxes."""
+    with matplotlib.rc_context(LOOK), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def figure(title: str, width: float, height: float) -> Figure:
+    """An empty figure of so many inches with a title at its left."""
+    made = Figure(figsize=(width, height), layout="constrained")
+    made.suptitle(title, x=0.01, ha="left")
+    return made
+
+
+def save(made: Figure, stem: Path) -> list[Path]:
+    """`stem.png` and `stem.svg`, without dates or versions in them."""
+
+    def writer(kind: str) -> Callable[[Path], None]:
+        metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+        return lambda path: made.savefig(path, format=kind, dpi=DPI, metadata=metadata)
+
+    return [write_whole(stem.with_name(f"{stem.name}.{kind}"), writer(kind)) for kind in ("png", "svg")]
+
+
+def no_data(axes: Axes, x: float = 0.5, y: float = 0.5, *, text: str = "no data", rotation: float = 0) -> None:
+    """Say that nothing is there, at a place given in shares of the axes."""
+    axes.text(x, y, text, transform=axes.transAxes, ha="center", va="center", color=FAINT, size=9, rotation=rotation)
+
+
+def mark(label: str, **style: Any) -> Line2D:
+    """A legend's entry: a marker, in ink unless `style` says otherwise."""
+    return Line2D([], [], label=label, **{"color": INK, "linestyle": ""} | style)
+
+
+def scale(axes: Axes, which: str, values: list[float]) -> None:
+    """Limits that leave room around all values, on a log scale where they span more than a factor of four."""
+    if not values:
+        return
+    low, high = min(values), max(values)
+    set_limits = axes.set_xlim if which == "x" else axes.set_ylim
+    if low > 0 and high > 4 * low:
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        room = (high / low) ** 0.06
+        set_limits(low / room, high * room)
+        axis = axes.xaxis if which == "x" else axes.yaxis
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        axis.set_minor_formatter(lambda value, _: "")
+    else:
+        room = 0.08 * (high - min(low, 0.0)) or 1.0
+        set_limits(min(low, 0.0) - (room if low < 0 else 0.0), high + room)

@@ -1,0 +1,71 @@
+"""Throughput against latency: what a mode or a setting buys, and what it costs."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from replay.metrics.arms import Arm
+from replay.plots.canvas import FAINT, figure, mark, no_data, scale
+from replay.plots.registry import plots
+from replay.plots.view import View
+
+PANELS = (("ttft", "TTFT p95, ms"), ("tpot", "TPOT p95, ms"), ("e2e", "end-to-end p95, ms"))
+FILLS = ("none", "left", "full", "bottom", "top", "right")
+"""How a policy's marker is filled, by mode: hollow, half, full."""
+
+
+@plots.register("tradeoff")
+def tradeoff(view: View) -> Figure:
+    """One mark for each arm; sizes that were swept are joined by a line."""
+    made = figure("Throughput against latency (lower right is better)", 13.0, 5.2)
+    grid = made.subplots(1, len(PANELS), squeeze=False)[0]
+    modes = list(dict.fromkeys(arm.mode for arm in view.arms))
+    fills = {mode: FILLS[(place + max(0, 3 - len(modes))) % len(FILLS)] for place, mode in enumerate(modes)}
+    for axes, (metric, label) in zip(grid, PANELS, strict=True):
+        _panel(axes, view, metric, fills)
+        axes.set_xlabel("output tokens/s")
+        axes.set_ylabel(label)
+    modes_legend = [mark(mode, marker="o", markersize=9, fillstyle=fills[mode]) for mode in modes]
+    made.legend(
+        handles=[*view.legend(markersize=8), *modes_legend],
+        loc="outside lower center",
+        ncols=len(view.policies) + len(modes),
+        title=view.remark or None,
+    )
+    return made
+
+
+def _panel(axes: Axes, view: View, metric: str, fills: dict[str, str]) -> None:
+    places: dict[Arm, tuple[float, float]] = {}
+    for arm in view.arms:
+        rate, latency = view.values.value(arm, "output_throughput", "value"), view.values.value(arm, metric, "p95")
+        if rate is not None and latency is not None:
+            places[arm] = rate, latency * 1000
+    if not places:
+        no_data(axes)
+        return
+    for mode in fills:
+        for policy in view.policies:
+            family = [arm for arm in places if (arm.mode, arm.policy) == (mode, policy)]
+            if not family:
+                continue
+            across, up = zip(*(places[arm] for arm in family), strict=True)
+            axes.plot(
+                across,
+                up,
+                color=view.colour(policy),
+                marker=view.marker(policy),
+                fillstyle=fills[mode],
+                markersize=9,
+                linewidth=1.2,
+                markeredgewidth=1.5,
+                alpha=0.9,
+            )
+            if len(family) > 1 and policy == view.policies[0]:
+                for arm in family:
+                    axes.annotate(
+                        arm.variant, places[arm], xytext=(6, 6), textcoords="offset points", size=7, color=FAINT
+                    )
+    scale(axes, "x", [rate for rate, _ in places.values()])
+    scale(axes, "y", [latency for _, latency in places.values()])

@@ -1,0 +1,69 @@
+"""Writes what a run shows: summary tables, JSON, the Markdown report and the pictures, from its Parquet alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replay.plots import draw_all
+from replay.report.document import document
+from replay.report.findings import Findings, find
+from replay.report.strict_json import summary_json
+from replay.report.tables import headline
+from replay.report.verdict import verdict
+from replay.results import read_run, write_whole
+
+__all__ = ["Findings", "ReportFiles", "write_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """What was written, what it says in short, and what could not be drawn (sentences)."""
+
+    folder: Path
+    files: list[Path]
+    verdict: list[str]
+    table: str  # the main table, aligned for a terminal
+    requests: int
+    completed: int
+    problems: list[str] = field(default_factory=list)
+
+
+def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
+    """Write summary.parquet, .csv and .json, comparison.md and plots/ into the folder of a run.
+
+    Each file is written under another name and then renamed, so none is ever half there. A plot that fails is a
+    sentence in `problems` and loses nothing else. OutputError when there is no run, or its folder cannot be written.
+    """
+    run = read_run(run_folder)
+    findings = find(run)
+    summary = findings.measured.summary
+    sentences = verdict(findings)
+    files = [
+        write_whole(run_folder / "summary.parquet", lambda path: summary.write_parquet(path)),
+        write_whole(run_folder / "summary.csv", lambda path: summary.write_csv(path)),
+        write_whole(run_folder / "summary.json", _text(summary_json(findings, sentences))),
+        write_whole(run_folder / "comparison.md", _text(document(findings, _drawn(run_folder)))),
+    ]
+    problems: list[str] = []
+    if plots:
+        pictures, problems = draw_all(run, findings.measured, run_folder / "plots")
+        links = {picture.stem: f"plots/{picture.name}" for picture in pictures if picture.suffix == ".png"}
+        write_whole(run_folder / "comparison.md", _text(document(findings, links, problems)))
+        files += pictures
+    table = "\n\n".join(
+        (f"{trace}\n" if len(findings.traces) > 1 else "") + headline(findings.of(trace), findings.values)
+        for trace in findings.traces
+    )
+    counts = findings.total("requests"), findings.total("completed")
+    return ReportFiles(run_folder, files, sentences, table, *counts, problems=problems)
+
+
+def _drawn(run_folder: Path) -> dict[str, str]:
+    """The pictures of an earlier report, which one without plots leaves as they are."""
+    return {path.stem: f"plots/{path.name}" for path in sorted((run_folder / "plots").glob("*.png"))}
+
+
+def _text(content: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(content, encoding="utf-8")

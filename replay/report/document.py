@@ -1,0 +1,262 @@
+"""comparison.md: the whole report as Markdown, from the verdict down to the definitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from replay.metrics import metrics
+from replay.metrics.arms import Arm
+from replay.metrics.contrasts import Contrast
+from replay.metrics.groups import BREAKDOWNS
+from replay.metrics.notation import UNDEFINED, duration, milliseconds, number, percent, plural
+from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE, Difference
+from replay.report.findings import Findings
+from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
+from replay.report.verdict import verdict
+
+MOST_GROUPS = 12
+"""Rows of a breakdown table; the rest are in summary.parquet."""
+
+RULES = f"""\
+- Every latency counts from `due`, the moment at which the trace intended the request, never from when it was sent.
+- A dash means "not defined": nothing happened that could be measured. It is never a zero.
+- Percentiles are linear-interpolated. Their `n` stands in the summary files.
+- Rates count tokens of completed requests only, and padding never. The steady window lies between two arrival times
+  and is the same for all cells of a trace.
+- Percentiles of a latency cover the requests that have it: read them beside the number that completed.
+- Comparisons are paired: the same requests ran under both. Intervals are {CONFIDENCE:.0%} of {RESAMPLES:,} bootstrap
+  draws of blocks of consecutive arrivals, seeded. Where an interval covers zero, or the difference is no larger than
+  that between two repeats of one cell, the report says "no difference seen".
+- Throughput is one number a run and has no interval: run once, differences up to {TIE:.0%} are not claimed."""
+
+PICTURES = {
+    "slots": "Who held which batch slot when",
+    "latency": "Time to first token and time per token",
+    "distributions": "Latency distributions",
+    "tradeoff": "Throughput against latency",
+    "timeline": "Running, waiting and KV use over time",
+    "users": "Latency by user",
+}
+
+
+def document(findings: Findings, pictures: Mapping[str, str], problems: Sequence[str] = ()) -> str:
+    """The Markdown text. `pictures` are links by name of plot, `problems` what could not be drawn."""
+    run = findings.run
+    parts = [
+        f"# {run.name}",
+        "## Verdict",
+        "\n".join(f"- {sentence}" for sentence in verdict(findings)),
+        *(_picture(pictures, name) for name in pictures if name.startswith("slots")),
+        "## What was run",
+        what_was_run(findings),
+    ]
+    for trace in findings.traces:
+        title = f"## Results: {trace}" if len(findings.traces) > 1 else "## Results"
+        parts += [title, *results(findings, trace)]
+    parts += [_picture(pictures, name) for name in pictures if not name.startswith("slots")]
+    parts += ["## Validity", validity(findings, problems), "## Definitions", definitions(), RULES]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _picture(pictures: Mapping[str, str], name: str) -> str:
+    plot, _, trace = name.partition("-")
+    title = PICTURES.get(plot, plot) + (f", {trace}" if trace else "")
+    return f"![{title}]({pictures[name]})"
+
+
+def what_was_run(findings: Findings) -> str:
+    """Traces with what was left out and changed, engine, predictor, conventions, goals."""
+    run, manifest, lines = findings.run, findings.run.manifest, []
+    for trace in run.traces:
+        facts = [f"trace **{trace.name}**"]
+        if trace.rows is not None:
+            facts.append(plural(trace.rows, "request"))
+        if trace.span_s is not None:
+            facts.append(f"arriving over {duration(trace.span_s)}")
+        facts += [f"{count:,} skipped ({reason})" for reason, count in trace.skipped.items()]
+        lines.append(", ".join(facts))
+        lines += [f"  - {_transform(change)}" for change in trace.transforms]
+        lines += [f"  - {note}" for note in trace.notes]
+    engine = manifest.get("engine") or next((cell.settings.get("engine") for cell in run.cells if cell.settings), None)
+    if engine:
+        lines.append(f"engine{' (SIMULATED)' if findings.simulated else ''}: {_settings(engine)}")
+    elif findings.simulated:
+        lines.append("engine: SIMULATED")
+    for setting, text in {
+        arm.setting: _settings(arm.cells[0].settings.get("mode") or {}) for arm in findings.arms
+    }.items():
+        lines.append(f"mode {setting}" + (f": {text}" if text else ""))
+    if predictor := manifest.get("predictor"):
+        bound = ", which knows the true lengths: an upper bound of what size-based policies can do"
+        lines.append(f"lengths predicted by `{predictor}`{bound if predictor == 'oracle' else ''}")
+    if order := manifest.get("priority_order"):
+        meaning = "a larger number is more urgent" if order == "larger-first" else "a smaller number is more urgent"
+        lines.append(f"priority: {meaning} (`{order}`)")
+    lines.append(f"goals: {_goals(findings)}")
+    for name in ("hardware", "versions"):
+        if manifest.get(name):
+            lines.append(f"{name}: {_settings(manifest[name])}")
+    if created := manifest.get("created"):
+        lines.append(f"started {created}, seed {manifest.get('seed', 0)}")
+    return "\n".join(line if line.startswith("  ") else f"- {line}" for line in lines)
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    shown = {name: value for name, value in values.items() if value is not None}
+    return ", ".join(
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
+    )
+
+
+def _transform(change: Mapping[str, Any]) -> str:
+    before, after = change.get("before") or {}, change.get("after") or {}
+    effects = [
+        f"{name} {before[name]} → {after[name]}" for name in before if name in after and before[name] != after[name]
+    ]
+    return f"{change.get('transform')}" + (f": {', '.join(effects)}" if effects else "")
+
+
+def _goals(findings: Findings) -> str:
+    goals = findings.run.goals
+    asked = {"TTFT": goals.ttft, "TPOT": goals.tpot, "E2E": goals.e2e}
+    texts = [f"{name} ≤ {duration(goal)}" for name, goal in asked.items() if goal is not None]
+    return ", ".join(texts) if texts else "none set, so goodput is not defined"
+
+
+def results(findings: Findings, trace: str) -> list[str]:
+    """The tables of one trace."""
+    found, values = findings.of(trace), findings.values
+    contrasts = findings.contrasts[trace]
+    parts = [
+        "### Latency\n\nMilliseconds; the best of each column in bold.",
+        arm_table(LATENCY, found, values),
+        "### Throughput, goodput and fairness",
+        arm_table(SERVICE, found, values),
+        "### How requests ended",
+        arm_table(OUTCOMES, found, values, mark=False),
+    ]
+    if contrasts.swept:
+        parts += [
+            "### Settings compared\n\nBy goodput, then by output tokens per second; the best first.",
+            swept(findings, trace),
+        ]
+    if contrasts.policies:
+        base = contrasts.policies[0].base.policy
+        parts += [f"### Policies against {base}, within each mode", contrast_table(contrasts.policies, "policy")]
+    if contrasts.modes:
+        parts += ["### Modes against each other, under each policy", contrast_table(contrasts.modes, "setting")]
+    parts += ["### Who pays", *(table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by)))]
+    parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]
+    return parts
+
+
+def swept(findings: Findings, trace: str) -> str:
+    rows = []
+    for family in findings.contrasts[trace].swept:
+        for place, arm in enumerate(family):
+            value = findings.values.value
+            goodput, throughput = value(arm, "goodput", "value"), value(arm, "output_throughput", "value")
+            variant = f"**{arm.variant}**" if place == 0 else arm.variant
+            latencies = [milliseconds(value(arm, "ttft", "p95")), milliseconds(value(arm, "tpot", "p95"))]
+            rows.append([arm.mode, arm.policy, variant, percent(goodput), number(throughput), *latencies])
+    heads = ["mode", "policy", "setting", "goodput", "output tokens/s", "TTFT p95, ms", "TPOT p95, ms"]
+    return markdown(heads, rows, words=3)
+
+
+def contrast_table(pairs: Sequence[Contrast], what: str) -> str:
+    """Paired differences with their intervals, or "no difference seen"."""
+    columns = {"ttft": "mean TTFT, ms", "ttft_delivered": "mean delivered TTFT, ms", "tpot": "mean TPOT, ms"}
+    columns |= {"e2e": "mean E2E, ms", "good": "goodput, points", "output_throughput": "output tokens/s"}
+    if not any(cell.padded for pair in pairs for arm in (pair.base, pair.other) for cell in arm.cells):
+        del columns["ttft_delivered"]
+    rows = []
+    for pair in pairs:
+        if what == "policy":
+            names = [pair.base.setting, f"{pair.other.policy} − {pair.base.policy}"]  # noqa: RUF001  # a true minus
+        else:
+            names = [pair.base.policy, f"{pair.other.setting} − {pair.base.setting}"]  # noqa: RUF001  # a true minus
+        pairs_of_requests = f"{pair.differences['e2e'].pairs:,}"
+        rows.append([*names, pairs_of_requests, *(_change(pair.differences[metric]) for metric in columns)])
+    heads = ["mode" if what == "policy" else "policy", "difference", "pairs", *columns.values()]
+    note = "Negative is shorter. Mean difference per request, its interval in brackets."
+    if any(difference.noise is not None for pair in pairs for difference in pair.differences.values()):
+        note += " ± is the largest difference between two repeats of one cell: what lies inside it is not claimed."
+    else:
+        note += " Each cell was run once, so run-to-run noise was not measured."
+    return f"{note}\n\n{markdown(heads, rows, words=2)}"
+
+
+def _change(difference: Difference) -> str:
+    scale = {"good": 100.0, "output_throughput": 1.0}.get(difference.metric, 1000.0)
+    if difference.difference is None:
+        return UNDEFINED
+    noise = "" if difference.noise is None else f" ± {number(difference.noise * scale)}"
+    if not difference.seen:
+        return f"no difference seen{noise}"
+    text = number(difference.difference * scale)
+    if difference.low is not None and difference.high is not None:
+        text += f" [{number(difference.low * scale)} to {number(difference.high * scale)}]"
+    return (text + noise).replace("-", "−")  # noqa: RUF001  # a true minus
+
+
+def breakdown(findings: Findings, trace: str, by: str) -> str | None:
+    """One table for each mode: groups down, policies across."""
+    groups = group_sizes(findings, trace, by)
+    if len(groups) < 2:
+        return None
+    kept = sorted(groups, key=lambda group: -groups[group])[:MOST_GROUPS]
+    shown = [group for group in groups if group in kept]
+    found = findings.of(trace)
+    parts = [f"#### By {'output length' if by == 'length' else by}"]
+    if len(groups) > len(shown):
+        parts.append(f"The {len(shown)} with the most requests of {len(groups)}; all are in the summary files.")
+    for setting in dict.fromkeys(arm.setting for arm in found):
+        members = [arm for arm in found if arm.setting == setting]
+        rows = [[group, f"{groups[group]:,}", *(_paid(findings, arm, by, group) for arm in members)] for group in shown]
+        heads = [by, "requests", *(arm.policy for arm in members)]
+        parts.append(f"{setting}: mean TTFT / mean E2E, ms\n\n{markdown(heads, rows)}")
+    return "\n\n".join(parts)
+
+
+def group_sizes(findings: Findings, trace: str, by: str) -> dict[str, int]:
+    """Requests of each group, in the groups' own order."""
+    first = findings.of(trace)[0].names[0]
+    rows = findings.measured.summary.filter(cell=first, by=by, metric="requests", statistic="count")
+    return {group: int(value) for group, value in rows.select("group", "value").iter_rows()}
+
+
+def _paid(findings: Findings, arm: Arm, by: str, group: str) -> str:
+    ttft, e2e = (findings.values.value(arm, metric, "mean", by, group) for metric in ("ttft", "e2e"))
+    return f"{milliseconds(ttft)} / {milliseconds(e2e)}"
+
+
+def validity(findings: Findings, problems: Sequence[str]) -> str:
+    """Lag, invalid and failed cells, what is missing, what could not be drawn."""
+    run, values, lines = findings.run, findings.values, []
+    lags = {arm.label: max(found) for arm in findings.arms if (found := values.repeats(arm, "lag", "p99"))}
+    limit = run.manifest.get("lag_limit_ms")
+    if lags:
+        worst = max(lags, key=lambda label: lags[label])
+        asked = f", the limit {limit:g} ms" if isinstance(limit, int | float) else ""
+        lines.append(f"lag p99: at worst {duration(lags[worst])} ({worst}){asked}")
+    for cell in run.cells:
+        if not cell.valid:
+            lines.append(f"{cell.name} is invalid: {cell.invalid_reason or 'no reason was given'}")
+        if cell.error:
+            lines.append(f"{cell.name} failed: {cell.error}")
+        elif cell.partial:
+            lines.append(
+                f"{cell.name} is {cell.status if cell.status != 'complete' else 'partial'}: not all of it was run"
+            )
+    lines += problems
+    if not any(not cell.valid or cell.error or cell.partial for cell in run.cells):
+        lines.append("every cell ran to its end and is valid")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def definitions() -> str:
+    """Every registered metric with its formula and unit."""
+    rows = [[f"`{name}`", metrics[name].formula, metrics[name].unit] for name in metrics]
+    return markdown(["metric", "definition", "unit"], rows, words=3)

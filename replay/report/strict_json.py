@@ -1,0 +1,63 @@
+"""summary.json: the numbers nested for programs, in JSON that a strict reader takes: null, never NaN; counts whole."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from replay.metrics import metrics
+from replay.metrics.contrasts import Contrast
+from replay.report.findings import Findings
+
+WHOLE = ("n", "count")
+
+
+def summary_json(findings: Findings, sentences: list[str]) -> str:
+    """`cells[].metrics[by][group][metric][statistic]`, comparisons and the verdict, as text."""
+    run = findings.run
+    nested: dict[str, dict[str, Any]] = {cell.name: {} for cell in run.recorded}
+    columns = ("cell", "by", "group", "metric", "statistic", "value")
+    for cell, by, group, metric, statistic, value in findings.measured.summary.select(columns).iter_rows():
+        figures = nested[cell].setdefault(by, {}).setdefault(group, {}).setdefault(metric, {})
+        figures[statistic] = int(value) if statistic in WHOLE and value is not None else value
+    facts = ("trace", "mode", "policy", "variant", "repeat", "simulated", "status", "valid", "invalid_reason", "error")
+    content = {
+        "format": 1,
+        "run": run.name,
+        "status": run.status,
+        "partial": run.partial,
+        "simulated": findings.simulated,
+        "goals": {"ttft": run.goals.ttft, "tpot": run.goals.tpot, "e2e": run.goals.e2e},
+        "requests": findings.total("requests"),
+        "completed": findings.total("completed"),
+        "verdict": sentences,
+        "metrics": {name: {"unit": metrics[name].unit, "definition": metrics[name].formula} for name in metrics},
+        "cells": [
+            {"cell": cell.name, **{fact: getattr(cell, fact) for fact in facts}, "metrics": nested.get(cell.name)}
+            for cell in run.cells
+        ],
+        "comparisons": [
+            comparison
+            for trace in findings.contrasts.values()
+            for pair in (*trace.policies, *trace.modes)
+            for comparison in _comparisons(pair)
+        ],
+    }
+    return json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+
+
+def _comparisons(pair: Contrast) -> list[dict[str, Any]]:
+    return [
+        {
+            "metric": difference.metric,
+            "base": pair.base.names,
+            "other": pair.other.names,
+            "pairs": difference.pairs,
+            "base_mean": difference.base_mean,
+            "difference": difference.difference,
+            "interval": None if difference.low is None else [difference.low, difference.high],
+            "noise": difference.noise,
+            "seen": difference.seen,
+        }
+        for difference in pair.differences.values()
+    ]

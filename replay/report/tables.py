@@ -1,0 +1,130 @@
+"""Tables of arms: which figures stand in them, and how they look as Markdown and as aligned text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from replay.metrics import metrics
+from replay.metrics.arms import Arm, Values
+from replay.metrics.notation import milliseconds, number, percent, whole
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure of an arm: the head of its column, and how it is written. Whether more is better, its metric knows."""
+
+    head: str
+    metric: str
+    statistic: str
+    write: Callable[[float | None], str] = milliseconds
+
+    def text(self, arm: Arm, values: Values) -> str:
+        return self.write(values.value(arm, self.metric, self.statistic))
+
+
+LATENCY = [
+    Column("TTFT p50", "ttft", "p50"),
+    Column("TTFT p95", "ttft", "p95"),
+    Column("TTFT p99", "ttft", "p99"),
+    Column("delivered TTFT p50", "ttft_delivered", "p50"),
+    Column("delivered TTFT p99", "ttft_delivered", "p99"),
+    Column("TPOT p50", "tpot", "p50"),
+    Column("TPOT p99", "tpot", "p99"),
+    Column("E2E p50", "e2e", "p50"),
+    Column("E2E p99", "e2e", "p99"),
+    Column("longest wait", "longest_wait", "value"),
+]
+SERVICE = [
+    Column("output tokens/s", "output_throughput", "value", number),
+    Column("in the steady window", "output_throughput_steady", "value", number),
+    Column("in the drain", "output_throughput_drain", "value", number),
+    Column("prompt tokens/s", "prompt_throughput", "value", number),
+    Column("goodput", "goodput", "value", percent),
+    Column("good requests/s", "goodput_rate", "value", number),
+    Column("Jain", "jain", "value", number),
+    Column("overtakes, mean", "overtakes", "mean", number),
+]
+OUTCOMES = [
+    Column(status.replace("_", " "), status, "count", whole)
+    for status in ("requests", "completed", "rejected", "timed_out", "cancelled", "failed", "skipped", "unfinished")
+]
+ENGINE = [
+    Column("batch size, mean", "batch_size", "mean", number),
+    Column("tokens a step, mean", "tokens_per_step", "mean", number),
+    Column("step p50, ms", "step_time", "p50"),
+    Column("scheduler p99, ms", "scheduler_time", "p99"),
+    Column("KV use, mean", "kv_use", "mean", percent),
+    Column("KV use, max", "kv_use", "max", percent),
+    Column("padding", "padding_share", "value", percent),
+    Column("slots useful", "slot_useful", "value", percent),
+    Column("slots idle", "slot_idle", "value", percent),
+    Column("evictions", "evictions", "count", whole),
+    Column("computed again", "recomputed_tokens", "count", whole),
+    *(
+        Column(f"bound by {bound}", f"bound_by_{bound}", "value", percent)
+        for bound in ("gate", "slots", "blocks", "budget", "nothing")
+    ),
+]
+HEADLINE = [
+    *(column for column in LATENCY if column.head in ("TTFT p50", "TTFT p99", "TPOT p50", "E2E p50", "E2E p99")),
+    *(column for column in SERVICE if column.head in ("output tokens/s", "goodput", "Jain")),
+    next(column for column in LATENCY if column.metric == "longest_wait"),
+    next(column for column in OUTCOMES if column.metric == "completed"),
+]
+"""The compact table of a terminal."""
+
+
+def shown(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
+    """The columns that say something: delivered TTFT only where some mode delivers a batch together."""
+    padded = any(cell.padded for arm in found for cell in arm.cells)
+    return [column for column in columns if padded or column.metric != "ttft_delivered"]
+
+
+def best(column: Column, found: Sequence[Arm], values: Values) -> str | None:
+    """How the best value of a column is written: whatever is written alike shares the mark. None: all alike."""
+    better = metrics[column.metric].better
+    known = [value for arm in found if (value := values.value(arm, column.metric, column.statistic)) is not None]
+    if better is None or len({column.write(value) for value in known}) < 2:
+        return None
+    return column.write(min(known) if better == "lower" else max(known))
+
+
+def arm_table(columns: Sequence[Column], found: Sequence[Arm], values: Values, *, mark: bool = True) -> str:
+    """Markdown: a row for each arm, the best of each column in bold."""
+    columns = shown(columns, found, values)
+    top = [best(column, found, values) if mark else None for column in columns]
+    rows = []
+    for arm in found:
+        texts = [column.text(arm, values) for column in columns]
+        marked = [f"**{text}**" if text == winner else text for text, winner in zip(texts, top, strict=True)]
+        rows.append([arm.setting, arm.policy + ("" if arm.valid else " (invalid)"), *marked])
+    return markdown(["mode", "policy", *(column.head for column in columns)], rows, words=2)
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
+    """A table whose first `words` columns are text, and whose others are figures, set to the right."""
+    rule = ["---" if place < words else "---:" for place in range(len(heads))]
+    lines = [heads, rule, *([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
+    """Plain text in columns, for a terminal."""
+    widths = [max(len(line[place]) for line in (heads, *rows)) for place in range(len(heads))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.ljust(width) if place < words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(line(cells) for cells in (heads, *rows))
+
+
+def headline(found: Sequence[Arm], values: Values) -> str:
+    """The main table as aligned text. Milliseconds."""
+    heads = ["mode", "policy", *(column.head for column in HEADLINE)]
+    rows = [[arm.setting, arm.policy, *(column.text(arm, values) for column in HEADLINE)] for arm in found]
+    return aligned(heads, rows)

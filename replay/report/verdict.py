@@ -1,0 +1,199 @@
+"""The verdict: a few plain sentences on what differs, by how much, and how sure that is. What is worst comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from replay.metrics.arms import Arm
+from replay.metrics.contrasts import Contrast, base_policy, queued
+from replay.metrics.notation import duration, enumerate_words, number, percent, plural, span
+from replay.metrics.paired import Difference
+from replay.report.findings import Findings
+
+CLAIM = "95 % interval"
+
+
+def verdict(findings: Findings) -> list[str]:
+    """Sentences, one a bullet."""
+    sentences = health(findings)
+    if findings.total("completed") == 0:
+        return sentences
+    for trace in findings.traces:
+        prefix = f"{trace}: " if len(findings.traces) > 1 else ""
+        sentences += [prefix + sentence for sentence in _of_trace(findings, trace)]
+    return [*sentences, certainty(findings)]
+
+
+def health(findings: Findings) -> list[str]:
+    """What a reader must know before any number: failures, missing parts, a simulated clock, invalid cells."""
+    run, sentences = findings.run, []
+    requests, completed = findings.total("requests"), findings.total("completed")
+    if not findings.arms:
+        sentences.append("No cell left any row: there is nothing to report.")
+    elif completed < requests:
+        sentences.append(f"{completed:,} of {requests:,} requests completed{_whereabouts(findings)}.")
+    sentences += [f"Cell {cell.name} failed: {cell.error.rstrip('.')}." for cell in run.cells if cell.error]
+    if run.partial:
+        done = sum(not cell.partial for cell in run.cells)
+        sentences.append(
+            f"This report is partial: the run is {run.status}, "
+            f"and {done} of {plural(len(run.cells), 'cell')} ran to the end."
+        )
+    if findings.simulated:
+        sentences.append("Simulated: all times come from a cost model on a virtual clock, not from hardware.")
+    if invalid := [cell for cell in run.cells if not cell.valid]:
+        names = enumerate_words([cell.name for cell in invalid])
+        verb = "is" if len(invalid) == 1 else "are"
+        sentences.append(f"{names} {verb} invalid: {invalid[0].invalid_reason or 'requests were submitted too late'}.")
+    return sentences
+
+
+def _whereabouts(findings: Findings) -> str:
+    """How the others ended, and the most common reason."""
+    statuses = ("rejected", "timed_out", "cancelled", "failed", "skipped", "unfinished")
+    counts = [f"{total:,} {status.replace('_', ' ')}" for status in statuses if (total := findings.total(status))]
+    reasons = [
+        cell.table("requests").filter(pl.col("status") != "completed").select("reason")
+        for arm in findings.arms
+        for cell in arm.cells
+    ]
+    common = pl.concat(reasons).drop_nulls().group_by("reason").len().sort("len", "reason", descending=[True, False])
+    why = f"; most often because: {common['reason'][0]}" if len(common) else ""
+    return f" ({', '.join(counts)}{why})"
+
+
+def _of_trace(findings: Findings, trace: str) -> list[str]:
+    contrasts = findings.contrasts[trace]
+    sentences = _modes(contrasts.modes, findings)
+    families: dict[tuple[str, str], list[Contrast]] = {}
+    for contrast in contrasts.policies:
+        families.setdefault((contrast.base.mode, contrast.base.variant), []).append(contrast)
+    sentences += [_policies(family, findings) for family in families.values()]
+    sentences += [_swept(family, findings) for family in contrasts.swept]
+    if goodput := _goodput(findings.of(trace), findings):
+        sentences.append(goodput)
+    return sentences
+
+
+def tell(difference: Difference, *, smaller: str, larger: str) -> str:
+    """`45 ms shorter (-30 %; 95 % interval 30 to 60 ms)`."""
+    assert difference.difference is not None
+    word = smaller if difference.difference < 0 else larger
+    details = []
+    if difference.relative is not None:
+        details.append(f"{difference.relative * 100:+.0f} %".replace("-", "−"))  # noqa: RUF001  # a true minus
+    if difference.low is not None and difference.high is not None:
+        ends = sorted((abs(difference.low), abs(difference.high)))
+        details.append(f"{CLAIM} {span(*ends)}")
+    return f"{duration(abs(difference.difference))} {word}" + (f" ({'; '.join(details)})" if details else "")
+
+
+def _modes(pairs: Sequence[Contrast], findings: Findings) -> list[str]:
+    """The modes against each other, told under the policy that the others are held against."""
+    if not pairs:
+        return []
+    reference = base_policy(arm for pair in pairs for arm in (pair.base, pair.other)).policy
+    sentences = []
+    for pair in pairs:
+        if pair.base.policy != reference:
+            continue
+        found = []
+        for metric, name in (("ttft", "mean TTFT"), ("e2e", "mean end-to-end time")):
+            difference = pair.differences[metric]
+            if difference.seen:
+                found.append(f"{name} {tell(difference, smaller='shorter', larger='longer')}")
+        throughput = pair.differences["output_throughput"]
+        if throughput.seen and throughput.relative is not None:
+            found.append(f"{number(1 + throughput.relative)} times the output tokens/s")
+        others = [other for other in pairs if (other.base.setting, other.other.setting) == _settings(pair)]
+        agree = all(_direction(other, "e2e") == _direction(pair, "e2e") for other in others)
+        also = " The direction is the same under every policy." if len(others) > 1 and agree and found else ""
+        what = ", ".join(found) if found else "no difference seen in TTFT, end-to-end time or throughput"
+        sentences.append(f"**{pair.other.setting}** against {pair.base.setting} (under {reference}): {what}.{also}")
+    return sentences
+
+
+def _settings(pair: Contrast) -> tuple[str, str]:
+    return pair.base.setting, pair.other.setting
+
+
+def _direction(pair: Contrast, metric: str) -> int:
+    difference = pair.differences[metric]
+    if not difference.seen or difference.difference is None:
+        return 0
+    return 1 if difference.difference > 0 else -1
+
+
+def _policies(family: Sequence[Contrast], findings: Findings) -> str:
+    """The policies within one mode, against its base."""
+    base = family[0].base
+    members = [base, *(contrast.other for contrast in family)]
+    if not any(queued(arm, findings.values) for arm in members):
+        return (
+            f"**Policies in {base.setting}**: no queueing: policies cannot be told apart, "
+            "because hardly any request was left waiting when others were admitted."
+        )
+    told, unseen = [], []
+    for contrast in family:
+        found = []
+        for metric, name in (("ttft", "mean TTFT"), ("e2e", "mean end-to-end time")):
+            difference = contrast.differences[metric]
+            if difference.seen:
+                found.append(f"{name} {tell(difference, smaller='shorter', larger='longer')}")
+        if found:
+            price = _price(contrast, findings)
+            told.append(f"**{contrast.other.policy}** has a {' and a '.join(found)}{price}")
+        else:
+            unseen.append(contrast.other.policy)
+    if unseen:
+        told.append(f"no difference seen for {enumerate_words(unseen)}")
+    return f"**Policies in {base.setting}**, against {base.policy}: {'; '.join(told)}."
+
+
+def _price(contrast: Contrast, findings: Findings) -> str:
+    """What the longest wait became, where it changed by much."""
+    before, after = (findings.values.value(arm, "longest_wait", "value") for arm in (contrast.base, contrast.other))
+    if before is None or after is None or abs(after - before) <= 0.1 * max(before, 1e-9):
+        return ""
+    joint = "but" if after > before else "and"
+    return f", {joint} the longest wait is {duration(after)} instead of {duration(before)}"
+
+
+def _swept(family: Sequence[Arm], findings: Findings) -> str:
+    """Which of the swept settings is best, and by how much."""
+    best, second = family[0], family[1]
+    goodput = [findings.values.value(arm, "goodput", "value") for arm in (best, second)]
+    throughput = [findings.values.value(arm, "output_throughput", "value") for arm in (best, second)]
+    where = f"**{best.variant}** is best for {best.mode}, {best.policy}"
+    if goodput[0] is None:
+        return f"{where}: {number(throughput[0])} output tokens/s (next {second.variant}: {number(throughput[1])})."
+    return (
+        f"{where}: goodput {percent(goodput[0])} and {number(throughput[0])} output tokens/s "
+        f"(next {second.variant}: {percent(goodput[1])} and {number(throughput[1])})."
+    )
+
+
+def _goodput(found: Sequence[Arm], findings: Findings) -> str | None:
+    """Who meets the goals most often."""
+    shares = {arm: findings.values.value(arm, "goodput", "value") for arm in found}
+    known = {arm: share for arm, share in shares.items() if share is not None}
+    if len(known) < 2:
+        return None
+    top, bottom = max(known.values()), min(known.values())
+    if percent(top) == percent(bottom):
+        return f"Goodput is {percent(top)} everywhere."
+    leaders = [arm.label for arm in known if percent(known[arm]) == percent(top)]
+    who = enumerate_words(leaders) if len(leaders) <= 3 else f"{len(leaders)} of {len(known)} combinations"
+    return f"Goodput is highest, {percent(top)}, with {who}; the lowest is {percent(bottom)}."
+
+
+def certainty(findings: Findings) -> str:
+    """Where the sureness comes from."""
+    simulated = all(cell.simulated for cell in findings.run.recorded)
+    if findings.repeated:
+        return "Differences no larger than those between repeats of one cell are not claimed."
+    if simulated:
+        return "Each cell was run once; a simulated replay repeats exactly, so there is no run-to-run noise to measure."
+    return "Each cell was run once: run-to-run noise was not measured, so a small difference may be noise."
