@@ -79,12 +79,15 @@ def history(text: str | None) -> list[str]:
 
 
 def sha256_of(files: Sequence[Path]) -> str:
-    """SHA-256 of the bytes of these files, one after the other."""
+    """SHA-256 of the bytes of these files, one after the other; raises `TraceError` if one cannot be read."""
     digest = hashlib.sha256()
     for file in files:
-        with file.open("rb") as stream:
-            while chunk := stream.read(1 << 20):
-                digest.update(chunk)
+        try:
+            with file.open("rb") as stream:
+                while chunk := stream.read(1 << 20):
+                    digest.update(chunk)
+        except OSError as fault:
+            raise TraceError(f"{file}: cannot be read ({fault.strerror})") from fault
     return digest.hexdigest()
 
 

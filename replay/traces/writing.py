@@ -10,14 +10,20 @@ import os
 from pathlib import Path
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from replay.errors import OutputError
+from replay.traces.reading import first_line
 from replay.traces.table import COLUMNS, Trace
+
+LONGEST_NAME = 255  # bytes, on the file systems in use
 
 
 def check_target(path: str | Path, *, force: bool) -> Path:
     """The path, if a trace can be written there; raises `OutputError`. Ask before the work, not after it."""
     path = Path(path)
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise OutputError(f"{path}: the file's name is too long; at most {LONGEST_NAME} bytes")
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; name a file to write the trace to")
     if path.exists() and not force:
@@ -44,11 +50,11 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
     metadata = {"history": json.dumps(trace.history)}
     if trace.block_size is not None:
         metadata |= {"block_size": str(trace.block_size), "hash_scope": trace.hash_scope}
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{os.getpid()}.partial")
     try:
         frame.write_parquet(partial, metadata=metadata)
         partial.replace(path)
-    except OSError as fault:
-        raise OutputError(f"{path}: cannot be written ({fault.strerror or fault})") from fault
+    except (OSError, PolarsError) as fault:
+        raise OutputError(f"{path}: cannot be written ({first_line(fault)})") from fault
     finally:
         partial.unlink(missing_ok=True)

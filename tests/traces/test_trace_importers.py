@@ -1,0 +1,205 @@
+"""Importers: other people's files, with every digit of their times, and a row's number in every refusal."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+
+import pytest
+
+from replay.errors import ExperimentError, TraceError
+from replay.traces.importers import import_trace, importers
+
+HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content: str, name: str = "trace.csv"):
+        path = tmp_path / name
+        path.write_bytes(content.encode())
+        return path
+
+    return write
+
+
+def arrivals(trace) -> list[int]:
+    return trace.frame["arrival"].to_list()
+
+
+def test_seven_digits_of_a_time_in_text_survive(file):
+    trace = import_trace(
+        "azure", file(f"{HEADER}\r\n2023-11-16 08:00:00.1234567,1,2\r\n2023-11-16 08:00:00.1234577,3,4")
+    )
+    assert arrivals(trace) == [0, 1_000]  # 0.001 ms
+    assert trace.frame["prompt_tokens"].to_list() == [1, 3]
+    assert trace.frame["output_tokens"].to_list() == [2, 4]
+
+
+def test_offsets_of_a_millisecond_survive_in_text(file):
+    rows = "\n".join(f"2024-05-10 00:00:00.{millisecond:03d}+00:00,1,1" for millisecond in (1, 2, 9, 11))
+    assert arrivals(import_trace("azure", file(f"{HEADER}\n{rows}\n"))) == [0, 1_000_000, 8_000_000, 10_000_000]
+
+
+@pytest.mark.parametrize(
+    ("time", "nanoseconds"),
+    [
+        ("2024-05-10 00:00:01", 10**9),
+        ("2024-05-10 00:00:01+00:00", 10**9),
+        ("2024-05-10T00:00:01Z", 10**9),
+        ("2024-05-10T00:00:00.269Z", 269_000_000),
+        ("2024-05-10 00:00:00.009930+00:00", 9_930_000),
+        ("2024-05-10 00:00:00.6805900", 680_590_000),
+        ("2024-05-10 00:00:00.123456789", 123_456_789),
+        ("2024-05-10 09:00:01.5+09:00", 1_500_000_000),
+        ("2024-05-09 19:00:02-0500", 2 * 10**9),
+        ("2024-05-09 18:30:02-05:30", 2 * 10**9),
+    ],
+)
+def test_times_with_and_without_fraction_and_zone(file, time, nanoseconds):
+    trace = import_trace("azure", file(f"{HEADER}\n2024-05-10 00:00:00,1,1\n{time},1,1\n"))
+    assert arrivals(trace) == [0, nanoseconds]
+
+
+def test_what_azure_added_later_is_left_out_by_name(file):
+    trace = import_trace(
+        "azure", file(f"row,{HEADER.replace(',', ',NumImages,', 1)}\n0,2024-10-15T12:00:00.269Z,3,770,491\n")
+    )
+    assert trace.notes == ["columns left out: row, NumImages"]
+    assert trace.frame["output_tokens"].to_list() == [491]
+
+
+def test_a_failed_row_is_skipped_and_said_in_the_history(file):
+    path = file(f"{HEADER}\n2024-05-10 00:00:00,1,0\n2024-05-10 00:00:07,1,1\n2024-05-10 00:00:08,1,1\n")
+    trace = import_trace("azure", path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert trace.sha256 == digest
+    assert arrivals(trace) == [0, 10**9]
+    assert trace.history == [
+        f"imported as azure from trace.csv (sha256 {digest[:16]}); 1 row skipped (zero output tokens)"
+    ]
+
+
+def test_blank_lines_are_no_rows_a_mark_of_byte_order_is_no_text_and_gzip_is_unpacked(file, tmp_path):
+    text = f"\ufeff{HEADER}\r\n\r\n2024-05-10 00:00:00,5,1\r\n\r\n"
+    assert import_trace("azure", file(text)).frame["prompt_tokens"].to_list() == [5]
+    packed = tmp_path / "trace.csv.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    assert import_trace("azure", packed).frame["prompt_tokens"].to_list() == [5]
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("2024-05-10 25:00:00,1,1", "column 'TIMESTAMP': '2024-05-10 25:00:00', but must be a time"),
+        ("soon,1,1", "row 1 (counted from 0), column 'TIMESTAMP': 'soon', but must be a time"),
+        (",1,1", "row 1 (counted from 0), column 'TIMESTAMP': null, but must be a time"),
+        ("2024-05-10 00:00:01,1.5,1", "column 'ContextTokens': '1.5', but must be a whole number"),
+        ("2024-05-10 00:00:01,1,", "row 1 (counted from 0), column 'GeneratedTokens': null, but must be"),
+        ("2024-05-10 00:00:01,-1,1", "row 1 (counted from 0), column 'prompt_tokens': -1, but must be a whole number"),
+        ("2024-05-10 00:00:01,1,1,1", "cannot be read as CSV"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_named(file, row, sentence):
+    path = file(f"{HEADER}\n2024-05-10 00:00:00,1,1\n{row}\n")
+    with pytest.raises(TraceError) as fault:
+        import_trace("azure", path)
+    assert str(fault.value).startswith(str(path))
+    assert sentence in str(fault.value)
+
+
+def test_files_that_are_something_else_are_a_sentence(file, tmp_path):
+    with pytest.raises(TraceError, match="holds no requests"):
+        import_trace("azure", file(""))
+    with pytest.raises(TraceError, match="holds no requests"):
+        import_trace("azure", file(HEADER))
+    with pytest.raises(TraceError, match=r"column 'ContextTokens' is missing; there are: TIMESTAMP, Tokens"):
+        import_trace("azure", file("TIMESTAMP,Tokens\n1,2\n"))
+    with pytest.raises(TraceError, match="there is no such file"):
+        import_trace("azure", tmp_path / "absent.csv")
+    with pytest.raises(TraceError, match="is a folder, but the azure format is one file"):
+        import_trace("azure", tmp_path)
+    with pytest.raises(ExperimentError, match=r"there is no trace format 'azur': did you mean 'azure'\?"):
+        import_trace("azur", tmp_path)
+    binary = tmp_path / "binary"
+    binary.write_bytes(bytes(range(256)) * 4)
+    for form in importers:
+        with pytest.raises(TraceError, match="binary"):
+            import_trace(form, binary)
+
+
+def mooncake(**fields) -> str:
+    parts = {"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [1, 2], **fields}
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in parts.items()) + "}\n"
+
+
+def test_mooncake_rows_have_milliseconds_and_global_blocks_of_512_tokens(file):
+    content = mooncake() + mooncake(timestamp=3000) + "\n" + mooncake(timestamp=3000.5, hash_ids="null")
+    trace = import_trace("mooncake", file(content))
+    assert arrivals(trace) == [0, 3_000_000_000, 3_000_500_000]
+    assert trace.frame["prefix_hashes"].to_list() == [[1, 2], [1, 2], None]
+    assert (trace.block_size, trace.hash_scope, trace.notes) == (512, "global", [])
+
+
+def test_hashes_beyond_the_prompt_are_left_out_with_a_note(file):
+    trace = import_trace("mooncake", file(mooncake(input_length=512) + mooncake(input_length=513)))
+    assert trace.frame["prefix_hashes"].to_list() == [[1], [1, 2]]
+    assert trace.notes == ["1 row with more hashes than blocks: those beyond the prompt are left out"]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("nonsense\n", "row 1 (counted from 0): is not JSON; each line must be one object"),
+        ("[1, 2]\n", "row 1 (counted from 0): is not a JSON object"),
+        (mooncake(input_length='"600"'), "row 1 (counted from 0), column 'input_length': '600', but must be"),
+        (mooncake(input_length=2.5), "row 1 (counted from 0), column 'input_length': 2.5, but must be"),
+        (mooncake(hash_ids="[1, 2.5]"), "row 1 (counted from 0), column 'hash_ids': [1, 2.5], but must be"),
+        (mooncake(output_length="null"), "row 1 (counted from 0), column 'output_tokens': null, but must be"),
+        (mooncake(timestamp="null"), "row 1 (counted from 0), column 'arrival_ms': null, but must be"),
+        (mooncake(timestamp=-5), "row 1 (counted from 0), column 'arrival_ms': -5.0, but must be 0 or later"),
+    ],
+)
+def test_a_bad_line_is_named(file, line, sentence):
+    with pytest.raises(TraceError) as fault:
+        import_trace("mooncake", file(mooncake() + line))
+    assert sentence in str(fault.value)
+
+
+def test_the_azure_chat_trace_of_2023_is_imported_whole(samples):
+    trace = import_trace("azure", samples / "azure2023" / "AzureLLMInferenceTrace_conv.csv")
+    assert trace.frame.height == 19_366
+    # from 18:15:46.6805900 to 19:14:08.4025270
+    assert trace.span_nanoseconds == (58 * 60 + 21) * 10**9 + 721_937_000
+    assert arrivals(trace)[:3] == [0, 4_314_579_000, 4_541_877_000]
+    assert trace.frame.select("prompt_tokens", "output_tokens").sum().row(0) == (22_361_870, 4_088_665)
+    assert trace.frame["arrival"].n_unique() == distinct_times(samples)
+    assert (trace.notes, trace.skipped) == ([], {})
+
+
+def distinct_times(samples) -> int:
+    lines = (samples / "azure2023" / "AzureLLMInferenceTrace_conv.csv").read_text().splitlines()[1:]
+    return len({line.split(",")[0] for line in lines})
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "span"),
+    [
+        ("azure2024/azure2024_code_head5_tail5_from_notebook.csv", 10, 604_799_919_571_000),
+        ("azure2024/azure2024_conv_head5_tail5_from_notebook.csv", 10, 604_799_994_297_000),
+        ("azure2025/azure2025_lmm_head5_tail5_from_notebook.csv", 10, 604_799_695_000_000),
+        ("inference-perf/trace.csv", 20, 13_025_088_000),
+    ],
+)
+def test_later_azure_files_differ_only_in_their_times(samples, name, rows, span):
+    trace = import_trace("azure", samples / name)
+    assert (trace.frame.height, trace.span_nanoseconds) == (rows, span)
+
+
+def test_the_mooncake_trace_is_imported_whole(samples):
+    trace = import_trace("mooncake", samples / "mooncake" / "synthetic_trace.jsonl")
+    prompts, hashes = trace.frame["prompt_tokens"], trace.frame["prefix_hashes"].list.len()
+    assert (trace.frame.height, trace.span_nanoseconds) == (3_993, 1_022_025_000_000)
+    assert (hashes == (prompts + 511) // 512).all()  # the last, partial block has a hash
+    assert trace.frame["prefix_hashes"].explode().min() == 0
+    assert trace.notes == []
