@@ -109,8 +109,9 @@ class Replayer:
     def abandon(self, reason: str) -> None:
         """Write a row for everybody who is not over, as `unfinished`: nothing that was measured is lost."""
         now = self._clock.now()
+        not_come = self._arrivals.remaining()
         self.scheduler.abandon(now, reason)
-        for request in self._arrivals.remaining():
+        for request in not_come:
             self._set_aside(request, "unfinished", reason, now)
         self._report(now)
 
