@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from replay.errors import EngineError
 from replay.executors.interface import Batch, CostModel, Description, Padding, Share
 from replay.executors.torch.attention import IMPLEMENTATION, KVCache, Paged
-from replay.executors.torch.layout import Integers, Layout, Row, lay_out
+from replay.executors.torch.layout import Integers, Layout, Row, TokenIds, lay_out
 from replay.executors.torch.memory import check_kv_fits, kv_shape
 from replay.executors.torch.models import max_context
 from replay.executors.torch.warm_up import measure_cost
@@ -31,7 +31,7 @@ from replay.request import Workload
 class Tokens:
     """The token ids of one request: a prompt of `prompt` ids and the answer, `known` ids in all so far."""
 
-    ids: Integers
+    ids: TokenIds
     prompt: int
     known: int
 
@@ -109,7 +109,7 @@ class TorchExecutor:
         self._tokens = {}
         for request, prompt in zip(workload.requests, prompts, strict=True):
             request.prompt_tokens = len(prompt)
-            ids = np.zeros(len(prompt) + workload.output_tokens[request.row], dtype=np.int64)
+            ids = np.zeros(len(prompt) + workload.output_tokens[request.row], dtype=np.int32)
             ids[: len(prompt)] = prompt
             self._tokens[request.row] = Tokens(ids, prompt=len(prompt), known=len(prompt))
 
@@ -191,7 +191,7 @@ class TorchExecutor:
 
     def _check_model(self) -> None:
         """Run one token, so that a model that cannot be paged is refused before anything is replayed."""
-        row = Row(np.zeros(1, dtype=np.int64), 0, (0,), samples=True)
+        row = Row(np.zeros(1, dtype=np.int32), 0, (0,), samples=True)
         layout = lay_out([row], None, self._cache.block_size, self._cache.spare_block)
         paged = Paged.of(layout, self._cache)
         with torch.inference_mode():

@@ -17,6 +17,7 @@ from replay.executors.interface import Padding
 GROUP_ROWS = 16  # rows of a rectangle: with fewer there are more calls, with more the short rows wait for the longest
 
 Integers = NDArray[np.int64]
+TokenIds = NDArray[np.int32]
 Booleans = NDArray[np.bool_]
 
 
@@ -24,7 +25,7 @@ Booleans = NDArray[np.bool_]
 class Row:
     """One sequence's part in a step: `ids` at positions `start` on, kept in `blocks`, and whether it samples."""
 
-    ids: Integers
+    ids: TokenIds
     start: int
     blocks: Sequence[int]
     samples: bool
@@ -116,7 +117,7 @@ def _groups(rows: Sequence[Row]) -> list[list[int]]:
 
 def _dummy(padding: Padding) -> Row:
     """A row whose answer is complete: as wide and deep as the rest, in no block of its own."""
-    ids = np.zeros(padding.width, dtype=np.int64)
+    ids = np.zeros(padding.width, dtype=np.int32)
     return Row(ids, padding.context - padding.width, (), samples=True)
 
 

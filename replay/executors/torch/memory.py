@@ -30,9 +30,11 @@ class KVShape:
 
 
 def kv_shape(config: PretrainedConfig) -> KVShape:
-    """The shape of the keys and values of a model with this configuration."""
+    """The shape of the keys and values of a model with this configuration; EngineError when it has no attention."""
     config = config.get_text_config()
-    heads = config.num_attention_heads
+    heads = getattr(config, "num_attention_heads", None)
+    if not heads:
+        raise EngineError(f"a model of type {config.model_type} has no attention heads, so it has no keys to page")
     return KVShape(
         layers=config.num_hidden_layers,
         heads=getattr(config, "num_key_value_heads", None) or heads,

@@ -38,7 +38,13 @@ def load_model(
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
     try:
         model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, attn_implementation=attention)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except KeyError as error:
+        if error.args != (attention,):
+            raise
+        raise EngineError(
+            f"the model {name!r} cannot be paged: its attention, as transformers has it, cannot be replaced by another"
+        ) from error
+    except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise EngineError(
             f"there is no model {name!r} that can be loaded: it is no named shape ({nearest(name, SHAPES)}), and as a "

@@ -108,14 +108,6 @@ SHAPES: dict[str, dict[str, Any]] = {
         "rope_parameters": {**_LLAMA_3_ROPE, "factor": 8.0},
         "tie_word_embeddings": False,
     },
-    "gpt2": {
-        "model_type": "gpt2",
-        "vocab_size": 50_257,
-        "n_embd": 768,
-        "n_layer": 12,
-        "n_head": 12,
-        "n_positions": 1024,
-    },
 }
 
 

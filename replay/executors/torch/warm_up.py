@@ -34,7 +34,7 @@ class Probe:
         lengths = [1] * self.decodes + [self.chunk] * (self.chunk > 0)
         return [
             Row(
-                ids=np.ones(length, dtype=np.int64),
+                ids=np.ones(length, dtype=np.int32),
                 start=self.context - length,
                 blocks=[(i * each + j) % blocks for j in range(each)],
                 samples=True,
