@@ -1,4 +1,4 @@
-"""Reads a finished, interrupted or killed run back from its folder, and puts whole files into it.
+"""Reads a finished, interrupted or killed run back from its folder.
 
 It knows files and columns; it computes nothing. A cell that was killed has only numbered part files: those are read,
 and the cell is marked partial.
@@ -7,8 +7,7 @@ and the cell is marked partial.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,19 +171,3 @@ def _cell(folder: Path, entry: Mapping[str, Any]) -> Cell:
 
 def _trace(entry: Mapping[str, Any]) -> Trace:
     return Trace(**{name: entry[name] for name in Trace.__dataclass_fields__ if entry.get(name) is not None})
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a file beside its place, then move it there, so that it is never half there.
-
-    OutputError when that cannot be done.
-    """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(exist_ok=True)
-        write(draft)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror or error})") from error
-    return path

@@ -81,7 +81,7 @@ def prompt_throughput_steady() -> pl.Expr:
     return _rate(pl.when(inside).then(pl.col("prompt_tokens")), "steady_start", "steady_end")
 
 
-@metric("output_throughput_drain", unit="tokens/s", shape="one", better="higher", count=COMPLETED.sum())
+@metric("output_throughput_drain", unit="tokens/s", shape="one", count=COMPLETED.sum())
 def output_throughput_drain() -> pl.Expr:
     """tokens of completed answers computed after the last arrival / seconds of that tail"""
     return _rate(pl.col("tokens_drain"), "steady_end", "cell_end")

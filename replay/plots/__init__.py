@@ -19,6 +19,7 @@ def draw_all(run: Run, measured: Measured, folder: Path) -> tuple[list[Path], li
     files: list[Path] = []
     problems: list[str] = []
     found = views(run, measured)
+    folder.mkdir(exist_ok=True)
     for place, view in enumerate(found):
         for name in plots:
             stem = folder / (name if len(found) == 1 else f"{name}-{place + 1}")

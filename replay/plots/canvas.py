@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ import seaborn as sns  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
+from matplotlib.ticker import LogLocator, NullLocator  # noqa: E402
 
-from replay.results import write_whole  # noqa: E402
+from replay.records_writer import replace_file  # noqa: E402
 
 matplotlib.use("Agg", force=True)
 
@@ -66,13 +67,16 @@ def figure(title: str, width: float, height: float) -> Figure:
 
 
 def save(made: Figure, stem: Path) -> list[Path]:
-    """`stem.png` and `stem.svg`, without dates or versions in them."""
+    """`stem.png` and `stem.svg`, without dates or versions in them. OutputError where they cannot be written."""
 
     def writer(kind: str) -> Callable[[Path], None]:
         metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
         return lambda path: made.savefig(path, format=kind, dpi=DPI, metadata=metadata)
 
-    return [write_whole(stem.with_name(f"{stem.name}.{kind}"), writer(kind)) for kind in ("png", "svg")]
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+    for file in files:
+        replace_file(file, writer(file.suffix[1:]))
+    return files
 
 
 def no_data(axes: Axes, x: float = 0.5, y: float = 0.5, *, text: str = "no data", rotation: float = 0) -> None:
@@ -85,19 +89,25 @@ def mark(label: str, **style: Any) -> Line2D:
     return Line2D([], [], label=label, **{"color": INK, "linestyle": ""} | style)
 
 
-def scale(axes: Axes, which: str, values: list[float]) -> None:
-    """Limits that leave room around all values, on a log scale where they span more than a factor of four."""
+def scale(axes: Axes, which: str, values: Sequence[float]) -> None:
+    """Limits that leave room around all values: from zero, or on a log scale where they span more than fourfold."""
     if not values:
         return
     low, high = min(values), max(values)
     set_limits = axes.set_xlim if which == "x" else axes.set_ylim
+    axis = axes.xaxis if which == "x" else axes.yaxis
     if low > 0 and high > 4 * low:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-        room = (high / low) ** 0.06
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,), numticks=12))
+        axis.set_minor_locator(NullLocator())
+        room = (high / low) ** 0.07
         set_limits(low / room, high * room)
-        axis = axes.xaxis if which == "x" else axes.yaxis
-        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        axis.set_minor_formatter(lambda value, _: "")
     else:
-        room = 0.08 * (high - min(low, 0.0)) or 1.0
-        set_limits(min(low, 0.0) - (room if low < 0 else 0.0), high + room)
+        set_limits(0.0, high * 1.08 or 1.0)
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
+def widths(policies: Sequence[str]) -> dict[str, float]:
+    """Line widths that shrink with the place, so that a line under others still shows beside them."""
+    step = 2.4 / max(len(policies) - 1, 1)
+    return {policy: 3.4 - place * step for place, policy in enumerate(policies)}

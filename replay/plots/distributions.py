@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+import polars as pl
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from replay.plots.canvas import figure, no_data, scale
+from replay.metrics.statistics import percentile
+from replay.plots.canvas import figure, no_data, scale, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -20,15 +22,12 @@ def distributions(view: View) -> Figure:
     made = figure("Which share of requests had less than so much (further left is better)", width, 8.6)
     grid = made.subplots(len(ROWS), len(view.settings), sharex="row", sharey=True, squeeze=False)
     for row, (metric, label) in enumerate(ROWS):
-        drawn = [
-            value
-            for axes, setting in zip(grid[row], view.settings, strict=True)
-            for value in _panel(axes, view, metric, setting)
-        ]
+        drawn: list[float] = []
+        for axes, setting in zip(grid[row], view.settings, strict=True):
+            drawn += _panel(axes, view, metric, setting)
         for axes in grid[row]:
             scale(axes, "x", drawn)
             axes.set_xlabel(label)
-            axes.set_ylim(0, 1.02)
         grid[row][0].set_ylabel("share of requests")
     for axes, setting in zip(grid[0], view.settings, strict=True):
         axes.set_title(setting)
@@ -42,27 +41,34 @@ def distributions(view: View) -> Figure:
 
 
 def _panel(axes: Axes, view: View, metric: str, setting: str) -> list[float]:
-    """Draw one metric in one mode; the values, in milliseconds."""
-    drawn: list[float] = []
-    for policy in view.policies:
+    """Draw one metric in one mode, the medians marked; the values' ends, in milliseconds."""
+    ends: list[float] = []
+    for policy, thickness in widths(view.policies).items():
         if (arm := view.arm(setting, policy)) is None:
             continue
         rows = view.rows(arm)
-        values = np.sort(rows[metric].drop_nulls().to_numpy()) * 1000
-        if not len(values):
+        values = rows.drop_nulls(metric).select("policy", value=pl.col(metric) * 1000)
+        if values.is_empty():
             continue
-        shares = np.arange(1, len(values) + 1) / len(rows)
-        axes.step(
-            np.concatenate([values[:1], values]),
-            np.concatenate([[0.0], shares]),
-            where="post",
-            color=view.colour(policy),
-            linewidth=1.6,
-            alpha=0.9,
+        # counted, and then told as a share of all: ecdfplot's own proportion forgets those without a value
+        share = 1 / len(rows)
+        weighted = values.with_columns(weight=pl.lit(share)).to_pandas()
+        sns.ecdfplot(
+            weighted,
+            x="value",
+            hue="policy",
+            hue_order=view.policies,
+            palette=view.palette,
+            weights="weight",
+            stat="count",
+            linewidth=thickness,
+            legend=False,
+            ax=axes,
         )
-        middle = (len(values) - 1) // 2
-        axes.plot(values[middle], shares[middle], marker=view.marker(policy), color=view.colour(policy), markersize=5)
-        drawn += [float(values[0]), float(values[-1])]
-    if not drawn:
+        low, middle, high = values.select(percentile(pl.col("value"), percent) for percent in (0, 50, 100)).row(0)
+        axes.plot(middle, share * len(values) / 2, marker=view.marker(policy), color=view.colour(policy), markersize=5)
+        ends += [low, high]
+    axes.set_ylim(0, 1.02)
+    if not ends:
         no_data(axes)
-    return drawn
+    return ends

@@ -19,7 +19,7 @@ STATISTICS = ("p50", "p95", "p99")
 def latency(view: View) -> Figure:
     """A column of panels for each mode; within it each policy has its place."""
     width = max(7.0, 1.2 + len(view.settings) * max(2.4, 0.62 * len(view.policies)))
-    made = figure("How long until the first token, and from token to token", width, 6.8)
+    made = figure("How long until the first token, and from token to token (lower is better)", width, 6.8)
     grid = made.subplots(2, len(view.settings), sharey="row", sharex=True, squeeze=False)
     for row, (metric, label) in enumerate(ROWS):
         drawn = [

@@ -16,17 +16,18 @@ from matplotlib.patches import Patch
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import base_policy, ranked
 from replay.metrics.engine import HELD, OWN_SECONDS, OWN_SHARE, PAUSED_SECONDS
-from replay.metrics.notation import percent
+from replay.metrics.notation import number, percent
 from replay.plots.canvas import FAINT, INK, figure, no_data
 from replay.plots.registry import plots
 from replay.plots.view import View
+from replay.results import Cell
 
 PREFILL, DECODE, DECODE_NEXT = "#14497d", "#6fa8dc", "#93c0e8"
-PADDED, PADDED_LINES, PAUSED, IDLE = "#f6cdbd", "#c9502b", "#d9d2e9", "#f2f2f2"
+PADDED, PADDED_LINES, PAUSED, IDLE, QUEUE = "#f6cdbd", "#c9502b", "#d9d2e9", "#f2f2f2", "#8d8d8d"
 BARS = 40
 """Requests that a panel can show in its width and still be read."""
 MOST_SLOTS = 24
-WIDTH, SLOT_HEIGHT = 14.0, 0.26
+WIDTH, SLOT_HEIGHT, STRIP_HEIGHT = 14.0, 0.27, 0.34  # inches
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,20 @@ def slots(view: View) -> Figure:
     shown = _one_a_mode(view, policy)
     spans = {arm: arm.cells[0].table("spans").sort("start", "slot") for arm in shown}
     window = choose_window(list(spans.values()))
+    queues = {arm: queue(arm.cells[0]) for arm in shown}
     rows = {arm: min(arm.cells[0].slots or _used_slots(spans[arm]), MOST_SLOTS) for arm in shown}
-    heights = [max(1.3, SLOT_HEIGHT * rows[arm] + 0.35) for arm in shown]
+    heights = [height for arm in shown for height in (STRIP_HEIGHT, max(1.0, SLOT_HEIGHT * rows[arm]))]
     excerpt = "" if window.whole else ", in the busiest part of the run"
-    made = figure(
-        f"Who held which batch slot when: the same requests, under {policy}{excerpt}", WIDTH, sum(heights) + 1.8
-    )
-    grid = made.subplots(len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, arm in zip(grid, shown, strict=True):
-        _panel(axes, view, arm, spans[arm], rows[arm], window)
+    title = f"Who held which batch slot when: the same requests, under {policy}{excerpt}"
+    made = figure(title, WIDTH, sum(heights) + 0.45 * len(shown) + 1.4)
+    grid = made.subplots(2 * len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    longest = max((max(table["waiting"].to_list(), default=0) for table in queues.values()), default=0)
+    for place, arm in enumerate(shown):
+        strip, axes = grid[2 * place : 2 * place + 2]
+        shares = slot_shares(spans[arm], arm.cells[0].slots or rows[arm], window)
+        strip.set_title(f"{arm.setting}: {shares}; {_mean_queue(queues[arm], window)}", weight="bold", color=INK)
+        _strip(strip, queues[arm], longest)
+        _panel(axes, spans[arm], rows[arm], window)
     grid[-1].set_xlabel("time since the trace began, s")
     grid[-1].set_xlim(window.start, window.end)
     made.legend(handles=_legend(list(spans.values())), loc="outside lower center", ncols=7, title=view.remark or None)
@@ -103,9 +109,33 @@ def _slot_seconds(spans: pl.DataFrame, starts: np.ndarray, length: float) -> np.
     return np.asarray(np.interp(starts + length, edges, total) - np.interp(starts, edges, total))
 
 
-def _panel(axes: Axes, view: View, arm: Arm, spans: pl.DataFrame, rows: int, window: Window) -> None:
-    shares = slot_shares(spans, arm.cells[0].slots or rows, window)
-    axes.set_title(f"{arm.setting}: {shares}", weight="bold", color=INK)
+def queue(cell: Cell) -> pl.DataFrame:
+    """How many requests had become due and were not yet admitted, at each instant at which that changed."""
+    rows = cell.table("requests").select("due", left=pl.coalesce("admitted", "ended")).drop_nulls()
+    changes = pl.concat([rows.select(time="due", change=pl.lit(1)), rows.select(time="left", change=pl.lit(-1))])
+    instants = changes.group_by("time").agg(pl.col("change").sum()).sort("time")
+    return instants.select("time", waiting=pl.col("change").cum_sum())
+
+
+def _mean_queue(waiting: pl.DataFrame, window: Window) -> str:
+    """`14.2 requests waiting on average`, within the window."""
+    start = pl.col("time").clip(window.start, window.end)
+    end = pl.col("time").shift(-1, fill_value=window.end).clip(window.start, window.end)
+    seconds = waiting.select(((end - start) * pl.col("waiting")).sum()).item()
+    return f"{number(seconds / (window.end - window.start), 2)} requests waiting on average"
+
+
+def _strip(axes: Axes, waiting: pl.DataFrame, longest: int) -> None:
+    """The queue above a panel, on one scale in all panels: an idle slot means one thing when nobody waits."""
+    axes.fill_between(waiting["time"], waiting["waiting"], step="post", color=QUEUE, linewidth=0)
+    axes.set_ylim(0, max(longest, 1))
+    axes.set_yticks([0, longest] if longest else [0])
+    axes.set_ylabel("waiting", rotation=0, ha="right", va="center")
+    axes.tick_params(axis="x", bottom=False)
+    axes.grid(visible=False)
+
+
+def _panel(axes: Axes, spans: pl.DataFrame, rows: int, window: Window) -> None:
     axes.set_ylim(rows - 0.4, -0.6)
     axes.set_yticks(range(rows), [str(slot + 1) if rows <= 12 or slot % 4 == 3 else "" for slot in range(rows)])
     axes.set_ylabel("batch slot")
@@ -219,6 +249,7 @@ def _legend(tables: list[pl.DataFrame]) -> list[Patch]:
     ]
     if "paused" in kinds:
         patches.append(Patch(facecolor=PAUSED, edgecolor="#8e7cc3", hatch="....", linewidth=0, label="paused"))
+    patches.append(Patch(facecolor=QUEUE, label="requests that wait"))
     patches.append(Patch(facecolor=IDLE, edgecolor="#cccccc", label="idle slot"))
     patches.append(Patch(facecolor="none", edgecolor=FAINT, label="number: the request, by its row in the trace"))
     return patches

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
+import seaborn as sns
 from matplotlib.figure import Figure
 
 from replay.metrics.arms import Arm
-from replay.plots.canvas import figure, no_data
+from replay.plots.canvas import figure, no_data, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -22,22 +23,28 @@ def timeline(view: View) -> Figure:
     made = figure("Who runs, who waits, and how full the KV pool is", width, 7.6)
     grid = made.subplots(len(ROWS), len(view.settings), sharex=True, sharey="row", squeeze=False)
     for column, setting in enumerate(view.settings):
-        seen = {name: False for name, _ in ROWS}
-        for policy in view.policies:
-            if (arm := view.arm(setting, policy)) is None:
-                continue
-            line = _line(arm)
-            for row, (name, _) in enumerate(ROWS):
-                points = line.drop_nulls(name)
-                if len(points):
-                    seen[name] = True
-                    grid[row][column].step(
-                        points["time"], points[name], where="post", color=view.colour(policy), linewidth=1.3, alpha=0.85
-                    )
-        for row, (name, _) in enumerate(ROWS):
-            grid[row][column].set_ylim(bottom=0)
-            if not seen[name]:
-                no_data(grid[row][column])
+        lines = [_line(arm) for policy in view.policies if (arm := view.arm(setting, policy)) is not None]
+        points = pl.concat(lines).to_pandas()
+        for axes, (name, _) in zip(grid[:, column], ROWS, strict=True):
+            if points[name].notna().any():
+                sns.lineplot(
+                    points,
+                    x="time",
+                    y=name,
+                    hue="policy",
+                    hue_order=view.policies,
+                    palette=view.palette,
+                    size="policy",
+                    sizes=widths(view.policies),
+                    estimator=None,
+                    drawstyle="steps-post",
+                    legend=False,
+                    ax=axes,
+                )
+            else:
+                no_data(axes)
+            axes.set_ylim(bottom=0)
+            axes.set(xlabel="", ylabel="")
         grid[0][column].set_title(setting)
         grid[-1][column].set_xlabel("time since the trace began, s")
     for row, (_, label) in enumerate(ROWS):
@@ -52,19 +59,17 @@ def timeline(view: View) -> Figure:
 
 
 def _line(arm: Arm) -> pl.DataFrame:
-    """Time and the three values, averaged over at most `BINS` bins; it returns to the ground at the last step's end."""
+    """Policy, time and the three values, averaged over at most `BINS` bins; all of them end on the ground."""
     cell = arm.cells[0]
-    steps = cell.table("steps").sort("start")
     kv = pl.col("used_blocks") / pl.lit(cell.blocks, dtype=pl.Float64) * 100
-    values = steps.select("start", "end", pl.col("running").cast(pl.Float64), pl.col("waiting").cast(pl.Float64), kv=kv)
-    if values.is_empty():
-        return values.select(pl.col("start").alias("time"), "running", "waiting", "kv")
-    first, last = values.select(pl.col("start").min(), pl.col("end").max().alias("last")).row(0)
-    width = (last - first) / BINS or 1.0
+    counts = pl.col("running", "waiting").cast(pl.Float64)
+    steps = cell.table("steps").sort("start").select("start", "end", counts, kv=kv)
+    first, last = steps.select(pl.col("start").min(), pl.col("end").max()).row(0)
     binned = (
-        values.group_by(((pl.col("start") - first) / width).floor().alias("bin"), maintain_order=True)
+        steps.group_by(((pl.col("start") - first) / ((last or 0) - (first or 0)) * BINS).floor(), maintain_order=True)
         .agg(pl.col("start").first().alias("time"), pl.col("running", "waiting", "kv").mean())
         .select("time", "running", "waiting", "kv")
     )
     ground = pl.DataFrame({"time": last, "running": 0.0, "waiting": 0.0, "kv": 0.0 if cell.blocks else None})
-    return pl.concat([binned, ground.cast(binned.schema)])
+    ended = pl.concat([binned, ground.cast(binned.schema).head(len(steps))])
+    return ended.select(pl.lit(arm.policy).alias("policy"), pl.all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import seaborn as sns
 from matplotlib.figure import Figure
 
 from replay.metrics.groups import NO_USER
@@ -24,50 +25,47 @@ def users(view: View) -> Figure:
     )
     shown = counts.head(MOST_USERS)
     names = shown["user"].to_list()
+    places = {name: place for place, name in enumerate(names)}
     left_out = f", the {MOST_USERS} of {len(counts)} with the most requests" if len(counts) > MOST_USERS else ""
-    height = 2.2 + 0.42 * max(len(names), 2)
-    made = figure(
-        f"Mean end-to-end time of each user{left_out} (further left is better)",
-        max(7.0, 1.4 + 3.4 * len(view.settings)),
-        height,
-    )
+    width, height = max(7.0, 1.4 + 3.4 * len(view.settings)), 2.2 + 0.42 * max(len(names), 2)
+    made = figure(f"Mean end-to-end time of each user{left_out} (further left is better)", width, height)
     grid = made.subplots(1, len(view.settings), sharex=True, sharey=True, squeeze=False)[0]
     drawn: list[float] = []
     for axes, setting in zip(grid, view.settings, strict=True):
-        axes.set_title(setting)
-        axes.set_xlabel("mean end-to-end time, ms")
-        axes.grid(visible=False, axis="y")
-        for place, name in enumerate(names):
-            found = []
-            for rank, policy in enumerate(view.policies):
-                arm = view.arm(setting, policy)
-                value = view.values.value(arm, "e2e", "mean", "user", name) if arm else None
-                if value is not None:
-                    offset = 0.5 * ((rank + 0.5) / len(view.policies) - 0.5)
-                    axes.plot(
-                        value * 1000,
-                        place + offset,
-                        marker=view.marker(policy),
-                        color=view.colour(policy),
-                        markersize=6.5,
-                        alpha=0.9,
-                    )
-                    found.append(value * 1000)
+        points = _points(view, setting, places)
+        for place in places.values():
             axes.axhline(place, color=GRID, linewidth=9, zorder=0)
-            if not found:
-                axes.text(
-                    0.5,
-                    place,
+        if points.is_empty():
+            no_data(axes)
+        else:
+            sns.scatterplot(
+                points.to_pandas(),
+                x="latency",
+                y="height",
+                hue="policy",
+                hue_order=view.policies,
+                palette=view.palette,
+                style="policy",
+                style_order=view.policies,
+                markers={policy: view.marker(policy) for policy in view.policies},
+                s=55,
+                legend=False,
+                ax=axes,
+            )
+            for name in set(names) - set(points["user"]):
+                axes.annotate(
                     "no answer",
-                    transform=axes.get_yaxis_transform(),
+                    (0.5, places[name]),
+                    xycoords=axes.get_yaxis_transform(),
                     color=FAINT,
                     size=8,
                     ha="center",
                     va="center",
                 )
-            drawn += found
-        if not names:
-            no_data(axes)
+        drawn += points["latency"].to_list()
+        axes.set_title(setting)
+        axes.set(xlabel="mean end-to-end time, ms", ylabel="")
+        axes.grid(visible=False, axis="y")
     labels = [f"{name} ({count})" for name, count in shown.iter_rows()]
     grid[0].set_yticks(range(len(names)), labels)
     grid[0].set_ylim(len(names) - 0.5, -0.5)
@@ -81,3 +79,17 @@ def users(view: View) -> Figure:
         title=view.remark or None,
     )
     return made
+
+
+def _points(view: View, setting: str, places: dict[str, int]) -> pl.DataFrame:
+    """A mark for each user and policy: milliseconds, and the height at which it stands within the user's row."""
+    rows = []
+    for rank, policy in enumerate(view.policies):
+        offset = 0.5 * ((rank + 0.5) / len(view.policies) - 0.5)
+        arm = view.arm(setting, policy)
+        for name, place in places.items():
+            latency = view.values.value(arm, "e2e", "mean", "user", name) if arm else None
+            if latency is not None:
+                rows.append((policy, name, latency * 1000, place + offset))
+    columns = {"policy": pl.String, "user": pl.String, "latency": pl.Float64, "height": pl.Float64}
+    return pl.DataFrame(rows, schema=columns, orient="row")

@@ -60,6 +60,11 @@ class View:
     def marker(self, policy: str) -> str:
         return self.marks[policy][1]
 
+    @property
+    def palette(self) -> dict[str, str]:
+        """Colour by policy, as seaborn wants it."""
+        return {policy: self.colour(policy) for policy in self.policies}
+
     def legend(self, **line: Any) -> list[Line2D]:
         """An entry for each policy; `line` changes its look, `marker=None` leaves the marker out."""
         return [

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replay.plots import draw_all
+from replay.records_writer import replace_file
 from replay.report.document import document
 from replay.report.findings import Findings, find
 from replay.report.strict_json import summary_json
 from replay.report.tables import headline
 from replay.report.verdict import verdict
-from replay.results import read_run, write_whole
+from replay.results import read_run
 
 __all__ = ["Findings", "ReportFiles", "write_report"]
 
@@ -39,18 +40,21 @@ def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
     run = read_run(run_folder)
     findings = find(run)
     summary = findings.measured.summary
-    sentences = verdict(findings)
-    files = [
-        write_whole(run_folder / "summary.parquet", lambda path: summary.write_parquet(path)),
-        write_whole(run_folder / "summary.csv", lambda path: summary.write_csv(path)),
-        write_whole(run_folder / "summary.json", _text(summary_json(findings, sentences))),
-        write_whole(run_folder / "comparison.md", _text(document(findings, _drawn(run_folder)))),
-    ]
+    sentences = [plain(sentence) for sentence in verdict(findings)]
+    contents = {
+        "summary.parquet": lambda path: summary.write_parquet(path),
+        "summary.csv": lambda path: summary.write_csv(path),
+        "summary.json": _text(summary_json(findings, sentences)),
+        "comparison.md": _text(document(findings, _drawn(run_folder))),
+    }
+    files = [run_folder / name for name in contents]
+    for file in files:
+        replace_file(file, contents[file.name])
     problems: list[str] = []
     if plots:
         pictures, problems = draw_all(run, findings.measured, run_folder / "plots")
         links = {picture.stem: f"plots/{picture.name}" for picture in pictures if picture.suffix == ".png"}
-        write_whole(run_folder / "comparison.md", _text(document(findings, links, problems)))
+        replace_file(run_folder / "comparison.md", _text(document(findings, links, problems)))
         files += pictures
     table = "\n\n".join(
         (f"{trace}\n" if len(findings.traces) > 1 else "") + headline(findings.of(trace), findings.values)
@@ -58,6 +62,11 @@ def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
     )
     counts = findings.total("requests"), findings.total("completed")
     return ReportFiles(run_folder, files, sentences, table, *counts, problems=problems)
+
+
+def plain(sentence: str) -> str:
+    """Without the marks of Markdown, for a terminal."""
+    return sentence.replace("**", "")
 
 
 def _drawn(run_folder: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from replay.metrics.notation import UNDEFINED, duration, milliseconds, number, p
 from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE, Difference
 from replay.report.findings import Findings
 from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
-from replay.report.verdict import verdict
+from replay.report.verdict import certainty, verdict
 
 MOST_GROUPS = 12
 """Rows of a breakdown table; the rest are in summary.parquet."""
@@ -55,9 +55,21 @@ def document(findings: Findings, pictures: Mapping[str, str], problems: Sequence
     for trace in findings.traces:
         title = f"## Results: {trace}" if len(findings.traces) > 1 else "## Results"
         parts += [title, *results(findings, trace)]
-    parts += [_picture(pictures, name) for name in pictures if not name.startswith("slots")]
+    others = [name for name in _in_order(pictures) if not name.startswith("slots")]
+    parts += ["## Pictures" if others else "", *(_picture(pictures, name) for name in others)]
     parts += ["## Validity", validity(findings, problems), "## Definitions", definitions(), RULES]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _in_order(pictures: Mapping[str, str]) -> list[str]:
+    """As in `PICTURES`; unknown ones last."""
+    order = list(PICTURES)
+
+    def place(name: str) -> int:
+        plot = name.partition("-")[0]
+        return order.index(plot) if plot in order else len(order)
+
+    return sorted(pictures, key=place)
 
 
 def _picture(pictures: Mapping[str, str], name: str) -> str:
@@ -79,11 +91,9 @@ def what_was_run(findings: Findings) -> str:
         lines.append(", ".join(facts))
         lines += [f"  - {_transform(change)}" for change in trace.transforms]
         lines += [f"  - {note}" for note in trace.notes]
-    engine = manifest.get("engine") or next((cell.settings.get("engine") for cell in run.cells if cell.settings), None)
-    if engine:
-        lines.append(f"engine{' (SIMULATED)' if findings.simulated else ''}: {_settings(engine)}")
-    elif findings.simulated:
-        lines.append("engine: SIMULATED")
+    lines += [_engine(engine) for engine in manifest.get("engines") or []]
+    if findings.simulated and not manifest.get("engines"):
+        lines.append("engine: SIMULATED, a cost model on a virtual clock")
     for setting, text in {
         arm.setting: _settings(arm.cells[0].settings.get("mode") or {}) for arm in findings.arms
     }.items():
@@ -110,12 +120,25 @@ def _settings(values: Mapping[str, Any]) -> str:
     )
 
 
+def _engine(engine: Mapping[str, Any]) -> str:
+    label = "SIMULATED, a cost model on a virtual clock" if engine.get("simulated") else str(engine.get("kind"))
+    details = {**(engine.get("details") or {}), **({"cost": engine["cost"]} if engine.get("cost") else {})}
+    return f"engine: {label}" + (f"; {_settings(details)}" if details else "")
+
+
 def _transform(change: Mapping[str, Any]) -> str:
     before, after = change.get("before") or {}, change.get("after") or {}
     effects = [
-        f"{name} {before[name]} → {after[name]}" for name in before if name in after and before[name] != after[name]
+        f"{name.replace('_', ' ')} {_amount(before[name])} → {_amount(after[name])}"
+        for name in before
+        if name in after and before[name] != after[name]
     ]
-    return f"{change.get('transform')}" + (f": {', '.join(effects)}" if effects else "")
+    argument = "" if change.get("argument") is None else f" = {json.dumps(change['argument'])}"
+    return f"transform {change.get('transform')}{argument}: {', '.join(effects) if effects else 'changed nothing'}"
+
+
+def _amount(value: object) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _goals(findings: Findings) -> str:
@@ -144,9 +167,15 @@ def results(findings: Findings, trace: str) -> list[str]:
         ]
     if contrasts.policies:
         base = contrasts.policies[0].base.policy
-        parts += [f"### Policies against {base}, within each mode", contrast_table(contrasts.policies, "policy")]
+        parts += [
+            f"### Policies against {base}, within each mode",
+            contrast_table(findings, contrasts.policies, "policy"),
+        ]
     if contrasts.modes:
-        parts += ["### Modes against each other, under each policy", contrast_table(contrasts.modes, "setting")]
+        parts += [
+            "### Modes against each other, under each policy",
+            contrast_table(findings, contrasts.modes, "setting"),
+        ]
     parts += ["### Who pays", *(table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by)))]
     parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]
     return parts
@@ -165,7 +194,7 @@ def swept(findings: Findings, trace: str) -> str:
     return markdown(heads, rows, words=3)
 
 
-def contrast_table(pairs: Sequence[Contrast], what: str) -> str:
+def contrast_table(findings: Findings, pairs: Sequence[Contrast], what: str) -> str:
     """Paired differences with their intervals, or "no difference seen"."""
     columns = {"ttft": "mean TTFT, ms", "ttft_delivered": "mean delivered TTFT, ms", "tpot": "mean TPOT, ms"}
     columns |= {"e2e": "mean E2E, ms", "good": "goodput, points", "output_throughput": "output tokens/s"}
@@ -184,7 +213,7 @@ def contrast_table(pairs: Sequence[Contrast], what: str) -> str:
     if any(difference.noise is not None for pair in pairs for difference in pair.differences.values()):
         note += " ± is the largest difference between two repeats of one cell: what lies inside it is not claimed."
     else:
-        note += " Each cell was run once, so run-to-run noise was not measured."
+        note += f" {certainty(findings)}"
     return f"{note}\n\n{markdown(heads, rows, words=2)}"
 
 
@@ -258,5 +287,7 @@ def validity(findings: Findings, problems: Sequence[str]) -> str:
 
 def definitions() -> str:
     """Every registered metric with its formula and unit."""
-    rows = [[f"`{name}`", metrics[name].formula, metrics[name].unit] for name in metrics]
+    tables = ("requests", "steps", "spans")
+    names = sorted(metrics, key=lambda name: tables.index(metrics[name].table))
+    rows = [[f"`{name}`", metrics[name].formula, metrics[name].unit] for name in names]
     return markdown(["metric", "definition", "unit"], rows, words=3)

@@ -99,18 +99,14 @@ def _modes(pairs: Sequence[Contrast], findings: Findings) -> list[str]:
     for pair in pairs:
         if pair.base.policy != reference:
             continue
-        found = []
-        for metric, name in (("ttft", "mean TTFT"), ("e2e", "mean end-to-end time")):
-            difference = pair.differences[metric]
-            if difference.seen:
-                found.append(f"{name} {tell(difference, smaller='shorter', larger='longer')}")
+        found = _seen(pair)
         throughput = pair.differences["output_throughput"]
         if throughput.seen and throughput.relative is not None:
             found.append(f"{number(1 + throughput.relative)} times the output tokens/s")
         others = [other for other in pairs if (other.base.setting, other.other.setting) == _settings(pair)]
         agree = all(_direction(other, "e2e") == _direction(pair, "e2e") for other in others)
         also = " The direction is the same under every policy." if len(others) > 1 and agree and found else ""
-        what = ", ".join(found) if found else "no difference seen in TTFT, end-to-end time or throughput"
+        what = ", ".join(found) if found else "no difference seen in TTFT, end-to-end time, goodput or throughput"
         sentences.append(f"**{pair.other.setting}** against {pair.base.setting} (under {reference}): {what}.{also}")
     return sentences
 
@@ -137,19 +133,27 @@ def _policies(family: Sequence[Contrast], findings: Findings) -> str:
         )
     told, unseen = [], []
     for contrast in family:
-        found = []
-        for metric, name in (("ttft", "mean TTFT"), ("e2e", "mean end-to-end time")):
-            difference = contrast.differences[metric]
-            if difference.seen:
-                found.append(f"{name} {tell(difference, smaller='shorter', larger='longer')}")
-        if found:
-            price = _price(contrast, findings)
-            told.append(f"**{contrast.other.policy}** has a {' and a '.join(found)}{price}")
+        if found := _seen(contrast):
+            told.append(f"**{contrast.other.policy}** has a {' and a '.join(found)}{_price(contrast, findings)}")
         else:
             unseen.append(contrast.other.policy)
     if unseen:
         told.append(f"no difference seen for {enumerate_words(unseen)}")
     return f"**Policies in {base.setting}**, against {base.policy}: {'; '.join(told)}."
+
+
+def _seen(contrast: Contrast) -> list[str]:
+    """The differences that may be claimed: of TTFT, end-to-end time and goodput."""
+    found = []
+    for metric, name in (("ttft", "mean TTFT"), ("e2e", "mean end-to-end time")):
+        difference = contrast.differences[metric]
+        if difference.seen:
+            found.append(f"{name} {tell(difference, smaller='shorter', larger='longer')}")
+    good = contrast.differences["good"]
+    if good.seen and good.difference is not None:
+        points = number(abs(good.difference) * 100)
+        found.append(f"goodput {points} points {'higher' if good.difference > 0 else 'lower'}")
+    return found
 
 
 def _price(contrast: Contrast, findings: Findings) -> str:

@@ -1,0 +1,46 @@
+"""`replay report`: rebuild the report of a run from its Parquet files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("report")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--plots/--no-plots", default=True, help="Whether to draw the pictures; without, old ones stay.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="What is printed: the verdict and the main table, all of comparison.md, or all of summary.json.",
+)
+@click.pass_obj
+def report(options: dict[str, Any] | None, run: Path, plots: bool, form: str) -> None:
+    """Rebuild the report of RUN, the folder of a run, and print its main table.
+
+    Writes summary.parquet, summary.csv, summary.json, comparison.md and plots/ into RUN. It reads only the manifest
+    and the Parquet files there, so a run that was interrupted or killed has a report too, which says so.
+
+    \b
+    Examples:
+      replay report outputs/busy-quarter-20260102-030405
+      replay report outputs/busy-quarter-20260102-030405 --no-plots --format json
+    """
+    from replay.report import write_report
+
+    written = write_report(run, plots=plots)
+    if form == "text":
+        click.echo("\n".join([*written.verdict, "", written.table]))
+    else:
+        name = {"markdown": "comparison.md", "json": "summary.json"}[form]
+        click.echo((run / name).read_text(encoding="utf-8"), nl=False)
+    for problem in written.problems:
+        click.echo(f"replay: {problem}", err=True)
+    if not (options or {}).get("quiet"):
+        for file in written.files:
+            click.echo(str(file), err=True)
