@@ -13,7 +13,7 @@ from polars.exceptions import NoDataError, PolarsError
 
 from replay.errors import TraceError
 from replay.traces.faults import FILE, ROW, refuse_rows
-from replay.traces.reading import first_line
+from replay.traces.reading import first_line, refuse_folder
 
 # An instant: date, time, perhaps a fraction of 1 to 9 digits, perhaps a zone (Z, +00:00, +0000); none means UTC.
 INSTANT = r"^\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\s*(?:Z|([+-])(\d\d):?(\d\d))?\s*$"
@@ -24,6 +24,7 @@ def read_csv(file: Path, columns: Sequence[str]) -> pl.DataFrame:
 
     Raises `TraceError` if one of `columns` is missing, or if the file is not CSV.
     """
+    refuse_folder(file)
     try:
         frame = pl.read_csv(file, infer_schema=False)
     except NoDataError as fault:

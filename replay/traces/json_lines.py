@@ -14,11 +14,12 @@ from polars.exceptions import PolarsError
 
 from replay.errors import TraceError
 from replay.traces.faults import FILE, ROW
-from replay.traces.reading import first_line
+from replay.traces.reading import first_line, refuse_folder
 
 
 def read_json_lines(file: Path, fields: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """These fields of every line, null where a line has none, with `ROW` (from 0) and `FILE`; raises `TraceError`."""
+    refuse_folder(file)
     try:
         frame = pl.read_ndjson(file, schema=dict(fields))
     except (PolarsError, OSError) as fault:

@@ -91,6 +91,12 @@ def sha256_of(files: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
+def refuse_folder(path: Path) -> None:
+    """Refuse a folder where a format is one file."""
+    if path.is_dir():
+        raise TraceError(f"{path}: is a folder, but this format is one file")
+
+
 def first_line(fault: BaseException) -> str:
     """The first line of another library's complaint."""
     return (str(fault).strip().splitlines() or [type(fault).__name__])[0]

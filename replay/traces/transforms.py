@@ -108,6 +108,8 @@ def scale_tokens(argument: object) -> Transform:
     def scale(trace: Trace) -> Trace:
         refuse_content(trace, "scale_tokens")
         counts = pl.col("prompt_tokens", "output_tokens", "max_tokens")
+        if trace.frame.select(pl.max_horizontal(counts.max())).item() * factor >= 2**62:
+            raise TraceError(f"{trace.path}: scale_tokens = {argument} makes more tokens than can be counted")
         frame = trace.frame.with_columns((counts * factor).round().clip(1).cast(pl.Int64))
         if trace.block_size is None:
             return replace(trace, frame=frame)
@@ -172,10 +174,10 @@ def refuse_content(trace: Trace, name: str) -> None:
 
 
 def whole(name: str, argument: object) -> int:
-    """The argument as a count of at least 1."""
+    """The argument as a count of at least 1; one that no trace can reach is as good as the largest."""
     if isinstance(argument, bool) or not isinstance(argument, int) or argument < 1:
         raise ExperimentError(f"{name}: {argument!r} is not a whole number of at least 1")
-    return argument
+    return min(argument, 2**62)
 
 
 def positive(name: str, argument: object) -> float:

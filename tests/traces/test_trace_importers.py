@@ -117,7 +117,7 @@ def test_files_that_are_something_else_are_a_sentence(file, tmp_path):
         import_trace("azure", file("TIMESTAMP,Tokens\n1,2\n"))
     with pytest.raises(TraceError, match="there is no such file"):
         import_trace("azure", tmp_path / "absent.csv")
-    with pytest.raises(TraceError, match="is a folder, but the azure format is one file"):
+    with pytest.raises(TraceError, match="is a folder, but this format is one file"):
         import_trace("azure", tmp_path)
     with pytest.raises(ExperimentError, match=r"there is no trace format 'azur': did you mean 'azure'\?"):
         import_trace("azur", tmp_path)

@@ -25,6 +25,10 @@ def test_limit_keeps_the_first_requests(trace_of):
     trace = trace_of(arrival_s=[0, 2, 1, 3])
     assert column(applied(trace, {"limit": 2}), "request_id") == ["0", "2"]
     assert applied(trace, {"limit": 99}).frame.equals(trace.frame)
+    everything = 10**30  # more than the table's integers hold
+    assert applied(trace, *({name: everything} for name in ("limit", "max_prompt", "max_output"))).frame.equals(
+        trace.frame
+    )
 
 
 def test_window_is_half_open_and_begins_again_at_zero(trace_of):
@@ -54,6 +58,8 @@ def test_scale_tokens_keeps_one_token_at_least(trace_of):
     assert column(scaled, "output_tokens") == [2, 1, 1]  # 0.5 is rounded to 0
     assert column(scaled, "max_tokens") == [4, None, 1]
     assert column(applied(trace, {"scale_tokens": 3}), "output_tokens") == [24, 6, 3]
+    with pytest.raises(TraceError, match="more tokens than can be counted"):
+        applied(trace, {"scale_tokens": 1e18})
 
 
 def test_scale_tokens_scales_the_hashes_block(trace_of):

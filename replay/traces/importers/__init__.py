@@ -23,14 +23,15 @@ importers: Registry[Importer] = Registry("trace format")
 
 
 def import_trace(form: str, path: str | Path) -> Trace:
-    """Read a foreign file as a canonical trace; raises `ExperimentError` for an unknown format, else `TraceError`."""
+    """Read a foreign file, or a folder where the format is one, as a canonical trace.
+
+    Raises `ExperimentError` for an unknown format, else `TraceError`.
+    """
     path = Path(path)
     importer = importers[form]
-    if path.is_dir():
-        raise TraceError(f"{path}: is a folder, but the {form} format is one file")
-    if not path.is_file():
+    if not path.exists():
         raise TraceError(f"{path}: there is no such file")
-    sha256 = sha256_of([path])
+    sha256 = sha256_of([path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file()))
     trace = canonical_trace(path.stem, path, [importer(path)], sha256)
     line = f"imported as {form} from {path.name} (sha256 {sha256[:16]})"
     trace.history.append(f"{line}; {skipped_text(trace.skipped)}" if trace.skipped else line)
