@@ -81,6 +81,12 @@ def test_whole_and_fractional_numbers_in_their_units_give_the_same_offsets(trace
     assert arrivals(trace_of(arrival_s=pl.Series(["0", "10.535", "27.482"]).cast(pl.Decimal(20, 6)))) == right
 
 
+def test_a_float_since_1970_is_rounded_once_at_the_nanosecond(trace_of):
+    # a float of this size holds 2**-22 s, but times 1e9 only 256 ns; 123 * 2**-20 s are 117,301.94 ns
+    assert arrivals(trace_of(arrival_s=[1.7e9, 1.7e9 + 123 * 2**-20])) == [0, 117_302]
+    assert arrivals(trace_of(arrival_s=pl.Series([0.0, 1.5], dtype=pl.Float32))) == [0, 1_500_000_000]
+
+
 @pytest.mark.parametrize("numbers", [[0, 10_535], [0.0, 10.535]])
 def test_a_number_without_a_unit_is_refused_with_what_would_be_right(parquet, numbers):
     with pytest.raises(TraceError) as fault:
@@ -141,6 +147,8 @@ def test_duplicates_stay_and_ties_keep_the_order_of_the_file(trace_of):
     assert trace.frame["request_id"].to_list() == ["1", "3", "0", "2", "4"]
     assert trace.notes == ["2 rows out of order: sorted by arrival"]
     assert not trace_of(arrival_s=[0, 0, 1]).notes
+    many = trace_of(arrival_s=[row % 3 for row in range(6_000)], prompt_tokens=range(1, 6_001))
+    assert many.frame["prompt_tokens"].to_list() == [*range(1, 6_001, 3), *range(2, 6_001, 3), *range(3, 6_001, 3)]
 
 
 def test_columns_that_are_not_known_are_named(trace_of):
@@ -264,6 +272,12 @@ def test_turns_that_cannot_follow_each_other_are_refused(parquet, turns, times, 
 def test_turns_may_start_late_leave_gaps_and_arrive_together(trace_of):
     trace = trace_of(arrival_s=[0, 0, 1, 1], session=["a", "a", "b", None], turn=[3, 5, 0, None])
     assert trace.frame["turn"].to_list() == [3, 5, 0, None]
+
+
+def test_the_turns_of_one_session_say_nothing_of_another(trace_of):
+    # by session and turn: a0 at 0 s, a1 at 5 s, then b1 at 1 s, b2 at 6 s
+    trace = trace_of(arrival_s=[0, 1, 5, 6], session=["a", "b", "a", "b"], turn=[0, 1, 1, 2])
+    assert trace.frame["turn"].to_list() == [0, 1, 1, 2]
 
 
 def test_a_turn_without_a_session_is_left_out_with_a_note(trace_of):
