@@ -157,8 +157,9 @@ def description_text(trace: Trace) -> str:
     for name in ("prompt_tokens", "output_tokens"):
         values = " ".join(f"{key} {value:,.0f}" for key, value in d[name].items() if key != "total")
         lines.append((name.replace("_", " "), f"{values}; {d[name]['total']:,} in all"))
-    lines += [("users", f"{len(d['users']):,}" if trace.frame["user"].is_not_null().any() else "none given")]
-    if trace.frame["user"].is_not_null().any():
+    named = sum(user["user"] is not None for user in d["users"])
+    lines.append(("users", f"{named:,}" if named else "none given"))
+    if named:
         lines += [("", user_text(user)) for user in d["users"][:SHOWN_USERS]]
         if len(d["users"]) > SHOWN_USERS:
             lines.append(("", f"and {len(d['users']) - SHOWN_USERS:,} more"))

@@ -74,6 +74,7 @@ def test_the_text_says_the_span_with_its_unit_and_everybody_by_name(trace_of):
     )
     assert "span          10.535 s\n" in text
     assert "skipped       1 row skipped (zero output tokens)" in text
+    assert "users         1\n" in text
     assert "ada: 2 requests (100.0%), 4 tokens (100.0%)" in text
     assert "sessions      none given" in text
 
