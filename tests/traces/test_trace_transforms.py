@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from replay.errors import ExperimentError, TraceError
@@ -230,6 +230,7 @@ def hashed(tmp_path_factory):
     return read_trace(path)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(sorted(ARGUMENTS)).flatmap(lambda n: ARGUMENTS[n].map(lambda a: {n: a})), max_size=4))
 def test_whatever_is_applied_the_trace_stays_one_that_could_be_read(hashed, entries):
     assert set(ARGUMENTS) == set(transforms)

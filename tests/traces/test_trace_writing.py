@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("written")
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=st.lists(ROW, min_size=1, max_size=6), scope=st.sampled_from(["global", "session"]))
 def test_a_trace_that_is_written_is_read_back_as_it_was(folder, rows, scope):
     rows = sorted(rows, key=lambda row: row["arrival"])
