@@ -10,6 +10,7 @@ import queue
 import threading
 from collections.abc import Callable
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,6 +46,8 @@ class RecordsWriter:
         self._fault: Exception | None = None
         self._thread = threading.Thread(target=self._write_parts, name="records", daemon=True)
         folder.mkdir(parents=True, exist_ok=True)
+        for schema in SCHEMAS.values():  # the first write of a process takes long: let it be now, not in the loop
+            pq.write_table(schema.empty_table(), BytesIO(), compression="zstd")
         self._thread.start()
 
     def flush(self) -> None:

@@ -92,8 +92,8 @@ class Replayer:
                 request.lag = now - max(request.due, free_at)
             batch = scheduler.plan(now, arrived, more=self._arrivals.next_due is not None)
             if batch is not None:
-                executor.submit(batch)
                 launched = clock.now()
+                executor.submit(batch)
                 executor.collect()
                 free_at = clock.now()
                 scheduler.complete(batch, launched, free_at)

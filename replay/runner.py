@@ -109,6 +109,7 @@ class Runner:
         started = datetime.now(UTC)
         folder = claim_folder(output, folder_name(self._experiment.name), started.astimezone())
         manifest = self._manifest(started)
+        self._prove(folder, manifest)
         write_experiment(folder, self._experiment.document)
         write_manifest(folder, manifest)
         for number, cell in enumerate(self.cells):
@@ -125,6 +126,14 @@ class Runner:
         manifest["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
         write_manifest(folder, manifest)
         return Run(folder, manifest)
+
+    def _prove(self, folder: Path, manifest: dict[str, Any]) -> None:
+        """Build the first engine. One that cannot be built is the experiment's fault: no run is left behind."""
+        try:
+            self._engine(self.cells[0], manifest)
+        except BaseException:
+            folder.rmdir()
+            raise
 
     def _run_cell(self, cell: Cell, entry: dict[str, Any], manifest: dict[str, Any], folder: Path) -> None:
         """One cell, whatever happens in it: its files are written and its entry says how it ended."""

@@ -80,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fault.show()
         status = fault.exit_code
     except ReplayError as fault:
-        click.echo(f"replay: {fault}", err=True)
+        for sentence in str(fault).splitlines():
+            click.echo(f"replay: {sentence}", err=True)
         status = fault.exit_status
     except BrokenPipeError:  # whoever read the output has closed it
         sys.stderr.close()

@@ -5,8 +5,6 @@ It turns what pydantic says into sentences; it does not know what an experiment 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pydantic import BaseModel, ValidationError
 
 from replay.errors import ExperimentError
@@ -23,14 +21,13 @@ class Faults:
     def add(self, path: str, sentence: str) -> None:
         self._sentences.append(f"{self.source}: {path}: {sentence}" if path else f"{self.source}: {sentence}")
 
-    def add_validation(self, path: str, error: ValidationError, known: Iterable[str]) -> None:
-        """What pydantic refused below `path`; `known` are the settings there are at this place."""
-        known = list(known)
+    def add_validation(self, path: str, error: ValidationError, model: type[BaseModel]) -> None:
+        """What pydantic refused of a `model` below `path`."""
         for fault in error.errors():
             where = _join(path, fault["loc"])
             match fault["type"]:
                 case "extra_forbidden":
-                    self.add(where, f"there is no such setting; {nearest(str(fault['loc'][-1]), known)}")
+                    self.add(where, f"there is no such setting; {nearest(str(fault['loc'][-1]), _known(model, fault['loc']))}")
                 case "missing":
                     self.add(where, "is required")
                 case _:
@@ -46,8 +43,13 @@ class Faults:
             raise ExperimentError("\n".join(self._sentences))
 
 
-def known_settings(model: type[BaseModel]) -> list[str]:
-    """The names that a model takes."""
+def _known(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """The settings that there are beside the one at `location`, which may lie in a model within the model."""
+    for part in location[:-1]:
+        field = model.model_fields.get(str(part))
+        if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, BaseModel):
+            return []
+        model = field.annotation
     return list(model.model_fields)
 
 

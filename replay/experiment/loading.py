@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from replay.errors import ExperimentError
-from replay.experiment.faults import Faults, known_settings
+from replay.experiment.faults import Faults
 from replay.experiment.options import Setting, options_model, validate, validate_sweep
 from replay.experiment.settings import Engine, Goals, Top
 from replay.predictors import Predictor, predictors
@@ -145,7 +145,7 @@ def load_experiment(document: Mapping[str, Any], source: str, folder: Path | Non
 def _readable_part(document: Mapping[str, Any]) -> Top:
     """What can still be looked at of a document with faults at its top, so that those below are found as well."""
     readable: dict[str, Any] = {"traces": ["-"]}
-    for key in known_settings(Top):
+    for key in Top.model_fields:
         if key in document:
             try:
                 Top.model_validate({**readable, key: document[key]})
@@ -159,7 +159,7 @@ def _readable_part(document: Mapping[str, Any]) -> Top:
 
 def _choices(
     registry: Registry[Callable[..., Made]] | Registry[type[Made]],
-    section: Mapping[str, Any] | str | None,
+    section: object,
     default: list[str],
     path: str,
     faults: Faults,
@@ -169,9 +169,11 @@ def _choices(
         section = {name: {} for name in registry}
     elif section is None:
         section = {name: {} for name in default}
+    if not isinstance(section, Mapping):
+        faults.add(path, f'is a table of {registry.kind} names, or "all", not {section!r}')
+        return []
     if not section:
         faults.add(path, f"is empty; {nearest('', registry)}, or leave the section out")
-    assert isinstance(section, Mapping), "the top of the document was validated"
     chosen = []
     for name, settings in section.items():
         if name not in registry:

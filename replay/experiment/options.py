@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic import Field as ModelField
 
-from replay.experiment.faults import Faults, known_settings
+from replay.experiment.faults import Faults
 
 Model = TypeVar("Model", bound=BaseModel)
 Setting = str | int | float | bool | None
@@ -70,7 +70,7 @@ def validate(model: type[Model], settings: Mapping[str, Any], path: str, faults:
     try:
         return model.model_validate_json(json.dumps(settings, default=str))
     except ValidationError as error:
-        faults.add_validation(path, error, known_settings(model))
+        faults.add_validation(path, error, model)
         return None
 
 

@@ -83,6 +83,6 @@ class Top(BaseModel):
     length_bins: list[int] | None = None
     engine: dict[str, Any] = {}
     modes: dict[str, Any] | None = None
-    policies: dict[str, Any] | Literal["all"] | None = None
+    policies: Any = None  # a table, or "all"
     lengths: dict[str, Any] = {}
     goals: dict[str, Any] = {}
