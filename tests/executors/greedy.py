@@ -122,6 +122,13 @@ class Driver:
         self.pool.check_integrity()
         self.steps += 1
 
+    def padding(self, tokens: dict[int, int], rows: int, width: int, context: int) -> Padding:
+        """A padded layout for these tokens: so many rows, columns and tokens of context more than they need."""
+        requests = {self.requests[row]: min(wanted, self.requests[row].todo) for row, wanted in tokens.items()}
+        width += max(requests.values())
+        end = max(request.computed + count for request, count in requests.items())
+        return Padding(len(requests) + rows, width, max(width, end) + context)
+
     def evict(self, row: int) -> None:
         """Lose what was computed of a request."""
         self.pool.release(row)

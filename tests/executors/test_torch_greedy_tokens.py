@@ -129,7 +129,9 @@ def test_any_interleaving(data: st.DataObject) -> None:
         unfinished = driver.unfinished()
         parts = {row: tokens for row, tokens in data.draw(chosen).items() if row in unfinished}
         if parts:
-            driver.step(parts)
+            driver.step(
+                parts, data.draw(st.none() | st.builds(driver.padding, st.just(parts), *[st.integers(0, 20)] * 3))
+            )
     expected = reference("llama").answers
     assert driver.answers() == [answer[: len(got)] for got, answer in zip(driver.answers(), expected, strict=True)]
     while rows := driver.unfinished():

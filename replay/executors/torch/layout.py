@@ -84,8 +84,7 @@ def lay_out(rows: Sequence[Row], padding: Padding | None, block_size: int, spare
 
     sizes = [len(group) * width for group, (width, _) in zip(groups, shapes, strict=True)]
     tokens = sum(sizes)
-    ids, positions = np.zeros(tokens, dtype=np.int64), np.zeros(tokens, dtype=np.int64)
-    blocks = np.full(tokens, spare_block, dtype=np.int64)
+    ids, positions, blocks = (np.zeros(tokens, dtype=np.int64) for _ in range(3))
     last = np.zeros(len(rows), dtype=np.int64)  # the packed index of each row's last token
     rectangles = []
     first = 0
@@ -144,7 +143,7 @@ def _fill(
     blocks[:] = np.where(columns >= pads, np.take_along_axis(tables, positions // block_size, axis=1), spare_block)
 
     keys = np.arange(context)
-    if width == context:  # nothing lies before: all start at 0
+    if width == context and not starts.any():  # nothing lies before
         if len(rows) > 1 or pads.any():
             own, key = columns[..., None], keys[None, None, :]  # a padding token sees itself, so that it sees something
             rectangle.allowed = ((key >= pads[..., None]) & (key <= own)) | (key == own)
