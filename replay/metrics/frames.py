@@ -27,7 +27,7 @@ class Window:
 
 def steady_window(roster: pl.DataFrame) -> Window:
     """From a tenth of the arrival span to the last arrival. Of no length when all arrive at once."""
-    arrivals = roster["arrival"].sort()
+    arrivals = roster["arrival"].drop_nulls().sort()
     if arrivals.is_empty():
         return Window(0.0, 0.0)
     first, last = float(arrivals[0]), float(arrivals[-1])

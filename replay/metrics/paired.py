@@ -52,6 +52,8 @@ class Difference:
             return False
         if self.low is not None and self.high is not None:
             return self.low > 0 or self.high < 0
+        if self.metric in PAIRED:
+            return False  # a single request has no interval
         if self.noise is not None:
             return True
         return self.base_mean is not None and abs(self.difference) > TIE * abs(self.base_mean)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
+import replay.plots.headless  # noqa: F401  # first: the others import matplotlib
 from replay.metrics import Measured
 from replay.plots import distributions, latency, slots, timeline, tradeoff, users
 from replay.plots.canvas import look, save
@@ -28,6 +30,7 @@ def draw_all(run: Run, measured: Measured, folder: Path) -> tuple[list[Path], li
                     files += save(plots[name](view), stem)
             except Exception as error:  # whatever it is, the numbers are written and must not be lost
                 for stale in (stem.with_suffix(".png"), stem.with_suffix(".svg")):
-                    stale.unlink(missing_ok=True)
+                    with suppress(OSError):
+                        stale.unlink(missing_ok=True)
                 problems.append(f"the plot {name!r} could not be drawn: {type(error).__name__}: {error}")
     return files, problems

@@ -5,27 +5,22 @@ No window toolkit is ever imported, whatever the user's settings name, and nothi
 
 from __future__ import annotations
 
-import logging
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-os.environ["MPLBACKEND"] = "Agg"  # before matplotlib reads it
-logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a home that cannot be written to is no news
+import matplotlib
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
-import matplotlib  # noqa: E402
-import seaborn as sns  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.lines import Line2D  # noqa: E402
-from matplotlib.ticker import LogLocator, NullLocator  # noqa: E402
+from replay.records_writer import replace_file
 
-from replay.records_writer import replace_file  # noqa: E402
-
-matplotlib.use("Agg", force=True)
+matplotlib.use("Agg", force=True)  # should somebody have imported it before us
 
 DPI = 150
 INK, FAINT, GRID = "#222222", "#777777", "#e3e3e3"

@@ -5,9 +5,6 @@ Static batching shows its padded tails and empty slots, continuous batching how 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,28 +12,16 @@ from matplotlib.patches import Patch
 
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import base_policy, ranked
-from replay.metrics.engine import HELD, OWN_SECONDS, OWN_SHARE, PAUSED_SECONDS
-from replay.metrics.notation import number, percent
+from replay.metrics.engine import OWN_SHARE
 from replay.plots.canvas import FAINT, INK, figure, no_data
 from replay.plots.registry import plots
+from replay.plots.slot_time import Window, choose_window, mean_queue, queue, slot_shares
 from replay.plots.view import View
-from replay.results import Cell
 
 PREFILL, DECODE, DECODE_NEXT = "#14497d", "#6fa8dc", "#93c0e8"
 PADDED, PADDED_LINES, PAUSED, IDLE, QUEUE = "#f6cdbd", "#c9502b", "#d9d2e9", "#f2f2f2", "#8d8d8d"
-BARS = 40
-"""Requests that a panel can show in its width and still be read."""
 MOST_SLOTS = 24
 WIDTH, SLOT_HEIGHT, STRIP_HEIGHT = 14.0, 0.27, 0.34  # inches
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The seconds that are shown, the same for all modes."""
-
-    start: float
-    end: float
-    whole: bool
 
 
 @plots.register("slots")
@@ -57,9 +42,11 @@ def slots(view: View) -> Figure:
     for place, arm in enumerate(shown):
         strip, axes = grid[2 * place : 2 * place + 2]
         shares = slot_shares(spans[arm], arm.cells[0].slots or rows[arm], window)
-        strip.set_title(f"{arm.setting}: {shares}; {_mean_queue(queues[arm], window)}", weight="bold", color=INK)
+        strip.set_title(f"{arm.setting}: {shares}; {mean_queue(queues[arm], window)}", weight="bold", color=INK)
         _strip(strip, queues[arm], longest)
         _panel(axes, spans[arm], rows[arm], window)
+        hidden = (arm.cells[0].slots or 0) - rows[arm]
+        axes.set_ylabel("batch slot" if hidden <= 0 else f"batch slot\n(first {rows[arm]} of {rows[arm] + hidden})")
     grid[-1].set_xlabel("time since the trace began, s")
     grid[-1].set_xlim(window.start, window.end)
     made.legend(handles=_legend(list(spans.values())), loc="outside lower center", ncols=7, title=view.remark or None)
@@ -79,52 +66,6 @@ def _used_slots(spans: pl.DataFrame) -> int:
     return 1 if top is None else int(top) + 1
 
 
-def choose_window(tables: list[pl.DataFrame]) -> Window:
-    """The whole run where it can be read; else the window in which the emptiest of the modes is at its fullest."""
-    filled = [table for table in tables if len(table)]
-    if not filled:
-        return Window(0.0, 1.0, whole=True)
-    start = min(float(table.select(pl.col("start").min()).item()) for table in filled)
-    end = max(float(table.select(pl.col("end").max()).item()) for table in filled)
-    length = end - start
-    for table in filled:
-        residents = table["row"].n_unique()
-        busy = float(table.select(pl.col("end").max() - pl.col("start").min()).item())
-        length = min(length, busy * BARS / residents)
-    if length >= 0.85 * (end - start):
-        return Window(start, end or 1.0, whole=True)
-    starts = np.linspace(start, end - length, 200)
-    held = np.min([_slot_seconds(table, starts, length) for table in filled], axis=0)
-    best = float(starts[int(np.argmax(held))])
-    return Window(best, best + length, whole=False)
-
-
-def _slot_seconds(spans: pl.DataFrame, starts: np.ndarray, length: float) -> np.ndarray:
-    """Slot seconds held in the window from each of `starts`: from the running total of the slots held."""
-    edges = np.concatenate([spans["start"].to_numpy(), spans["end"].to_numpy()])
-    change = np.concatenate([np.ones(len(spans)), -np.ones(len(spans))])
-    order = np.argsort(edges, kind="stable")
-    edges, held = edges[order], np.cumsum(change[order])
-    total = np.concatenate([[0.0], np.cumsum(held[:-1] * np.diff(edges))])
-    return np.asarray(np.interp(starts + length, edges, total) - np.interp(starts, edges, total))
-
-
-def queue(cell: Cell) -> pl.DataFrame:
-    """How many requests had become due and were not yet admitted, at each instant at which that changed."""
-    rows = cell.table("requests").select("due", left=pl.coalesce("admitted", "ended")).drop_nulls()
-    changes = pl.concat([rows.select(time="due", change=pl.lit(1)), rows.select(time="left", change=pl.lit(-1))])
-    instants = changes.group_by("time").agg(pl.col("change").sum()).sort("time")
-    return instants.select("time", waiting=pl.col("change").cum_sum())
-
-
-def _mean_queue(waiting: pl.DataFrame, window: Window) -> str:
-    """`14.2 requests waiting on average`, within the window."""
-    start = pl.col("time").clip(window.start, window.end)
-    end = pl.col("time").shift(-1, fill_value=window.end).clip(window.start, window.end)
-    seconds = waiting.select(((end - start) * pl.col("waiting")).sum()).item()
-    return f"{number(seconds / (window.end - window.start), 2)} requests waiting on average"
-
-
 def _strip(axes: Axes, waiting: pl.DataFrame, longest: int) -> None:
     """The queue above a panel, on one scale in all panels: an idle slot means one thing when nobody waits."""
     axes.fill_between(waiting["time"], waiting["waiting"], step="post", color=QUEUE, linewidth=0)
@@ -138,7 +79,6 @@ def _strip(axes: Axes, waiting: pl.DataFrame, longest: int) -> None:
 def _panel(axes: Axes, spans: pl.DataFrame, rows: int, window: Window) -> None:
     axes.set_ylim(rows - 0.4, -0.6)
     axes.set_yticks(range(rows), [str(slot + 1) if rows <= 12 or slot % 4 == 3 else "" for slot in range(rows)])
-    axes.set_ylabel("batch slot")
     axes.grid(visible=False)
     axes.barh(range(rows), window.end - window.start, left=window.start, height=0.8, color=IDLE, zorder=0)
     visible = spans.filter((pl.col("end") > window.start) & (pl.col("start") < window.end) & (pl.col("slot") < rows))
@@ -147,28 +87,6 @@ def _panel(axes: Axes, spans: pl.DataFrame, rows: int, window: Window) -> None:
         return
     _bars(axes, visible)
     _requests(axes, visible, window)
-
-
-def slot_shares(spans: pl.DataFrame, slots: int, window: Window) -> str:
-    """`62 % of slot time useful, 21 % padding, 17 % idle`, within the window."""
-    length = window.end - window.start
-    clipped = spans.with_columns(
-        pl.col("start").clip(window.start, window.end), pl.col("end").clip(window.start, window.end)
-    )
-    useful, paused, held = clipped.select(
-        OWN_SECONDS.sum().alias("useful"), PAUSED_SECONDS.sum().alias("paused"), HELD.sum().alias("held")
-    ).row(0)
-    total = slots * length
-    parts = [
-        (useful, "of slot time useful"),
-        (held - useful - paused, "padding"),
-        (paused, "paused"),
-        (total - held, "idle"),
-    ]
-    told = [
-        f"{percent(round(seconds / total, 2))} {name}" for seconds, name in parts if name != "paused" or seconds > 0
-    ]
-    return ", ".join(told)
 
 
 def _bars(axes: Axes, spans: pl.DataFrame) -> None:

@@ -68,7 +68,7 @@ def users(view: View) -> Figure:
         axes.grid(visible=False, axis="y")
     labels = [f"{name} ({count})" for name, count in shown.iter_rows()]
     grid[0].set_yticks(range(len(names)), labels)
-    grid[0].set_ylim(len(names) - 0.5, -0.5)
+    grid[0].set_ylim(max(len(names), 1) - 0.5, -0.5)
     grid[0].set_ylabel("user (requests)")
     for axes in grid:
         scale(axes, "x", drawn)

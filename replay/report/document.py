@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replay.metrics import metrics
-from replay.metrics.arms import Arm
-from replay.metrics.contrasts import Contrast
 from replay.metrics.groups import BREAKDOWNS
-from replay.metrics.notation import UNDEFINED, duration, milliseconds, number, percent, plural
-from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE, Difference
+from replay.metrics.notation import duration, plural
+from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE
+from replay.report.breakdowns import breakdown
+from replay.report.comparisons import contrast_table, swept
 from replay.report.findings import Findings
 from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
-from replay.report.verdict import certainty, verdict
-
-MOST_GROUPS = 12
-"""Rows of a breakdown table; the rest are in summary.parquet."""
+from replay.report.verdict import verdict
 
 RULES = f"""\
 - Every latency counts from `due`, the moment at which the trace intended the request, never from when it was sent.
@@ -179,86 +176,6 @@ def results(findings: Findings, trace: str) -> list[str]:
     parts += ["### Who pays", *(table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by)))]
     parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]
     return parts
-
-
-def swept(findings: Findings, trace: str) -> str:
-    rows = []
-    for family in findings.contrasts[trace].swept:
-        for place, arm in enumerate(family):
-            value = findings.values.value
-            goodput, throughput = value(arm, "goodput", "value"), value(arm, "output_throughput", "value")
-            variant = f"**{arm.variant}**" if place == 0 else arm.variant
-            latencies = [milliseconds(value(arm, "ttft", "p95")), milliseconds(value(arm, "tpot", "p95"))]
-            rows.append([arm.mode, arm.policy, variant, percent(goodput), number(throughput), *latencies])
-    heads = ["mode", "policy", "setting", "goodput", "output tokens/s", "TTFT p95, ms", "TPOT p95, ms"]
-    return markdown(heads, rows, words=3)
-
-
-def contrast_table(findings: Findings, pairs: Sequence[Contrast], what: str) -> str:
-    """Paired differences with their intervals, or "no difference seen"."""
-    columns = {"ttft": "mean TTFT, ms", "ttft_delivered": "mean delivered TTFT, ms", "tpot": "mean TPOT, ms"}
-    columns |= {"e2e": "mean E2E, ms", "good": "goodput, points", "output_throughput": "output tokens/s"}
-    if not any(cell.padded for pair in pairs for arm in (pair.base, pair.other) for cell in arm.cells):
-        del columns["ttft_delivered"]
-    rows = []
-    for pair in pairs:
-        if what == "policy":
-            names = [pair.base.setting, f"{pair.other.policy} − {pair.base.policy}"]  # noqa: RUF001  # a true minus
-        else:
-            names = [pair.base.policy, f"{pair.other.setting} − {pair.base.setting}"]  # noqa: RUF001  # a true minus
-        pairs_of_requests = f"{pair.differences['e2e'].pairs:,}"
-        rows.append([*names, pairs_of_requests, *(_change(pair.differences[metric]) for metric in columns)])
-    heads = ["mode" if what == "policy" else "policy", "difference", "pairs", *columns.values()]
-    note = "Negative is shorter. Mean difference per request, its interval in brackets."
-    if any(difference.noise is not None for pair in pairs for difference in pair.differences.values()):
-        note += " ± is the largest difference between two repeats of one cell: what lies inside it is not claimed."
-    else:
-        note += f" {certainty(findings)}"
-    return f"{note}\n\n{markdown(heads, rows, words=2)}"
-
-
-def _change(difference: Difference) -> str:
-    scale = {"good": 100.0, "output_throughput": 1.0}.get(difference.metric, 1000.0)
-    if difference.difference is None:
-        return UNDEFINED
-    noise = "" if difference.noise is None else f" ± {number(difference.noise * scale)}"
-    if not difference.seen:
-        return f"no difference seen{noise}"
-    text = number(difference.difference * scale)
-    if difference.low is not None and difference.high is not None:
-        text += f" [{number(difference.low * scale)} to {number(difference.high * scale)}]"
-    return (text + noise).replace("-", "−")  # noqa: RUF001  # a true minus
-
-
-def breakdown(findings: Findings, trace: str, by: str) -> str | None:
-    """One table for each mode: groups down, policies across."""
-    groups = group_sizes(findings, trace, by)
-    if len(groups) < 2:
-        return None
-    kept = sorted(groups, key=lambda group: -groups[group])[:MOST_GROUPS]
-    shown = [group for group in groups if group in kept]
-    found = findings.of(trace)
-    parts = [f"#### By {'output length' if by == 'length' else by}"]
-    if len(groups) > len(shown):
-        parts.append(f"The {len(shown)} with the most requests of {len(groups)}; all are in the summary files.")
-    for setting in dict.fromkeys(arm.setting for arm in found):
-        members = [arm for arm in found if arm.setting == setting]
-        rows = [[group, f"{groups[group]:,}", *(_paid(findings, arm, by, group) for arm in members)] for group in shown]
-        heads = [by, "requests", *(arm.policy for arm in members)]
-        parts.append(f"{setting}: mean TTFT / mean E2E, ms\n\n{markdown(heads, rows)}")
-    return "\n\n".join(parts)
-
-
-def group_sizes(findings: Findings, trace: str, by: str) -> dict[str, int]:
-    """Requests of each group, in the groups' own order."""
-    first = findings.of(trace)[0].names[0]
-    rows = findings.measured.summary.filter(cell=first, by=by, metric="requests", statistic="count")
-    return {group: int(value) for group, value in rows.select("group", "value").iter_rows()}
-
-
-def _paid(findings: Findings, arm: Arm, by: str, group: str) -> str:
-    ttft, e2e = (findings.values.value(arm, metric, "mean", by, group) for metric in ("ttft", "e2e"))
-    return f"{milliseconds(ttft)} / {milliseconds(e2e)}"
 
 
 def validity(findings: Findings, problems: Sequence[str]) -> str:

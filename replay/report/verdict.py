@@ -106,7 +106,7 @@ def _modes(pairs: Sequence[Contrast], findings: Findings) -> list[str]:
         others = [other for other in pairs if (other.base.setting, other.other.setting) == _settings(pair)]
         agree = all(_direction(other, "e2e") == _direction(pair, "e2e") for other in others)
         also = " The direction is the same under every policy." if len(others) > 1 and agree and found else ""
-        what = ", ".join(found) if found else "no difference seen in TTFT, end-to-end time, goodput or throughput"
+        what = enumerate_words(found) if found else "no difference seen in TTFT, end-to-end time, goodput or throughput"
         sentences.append(f"**{pair.other.setting}** against {pair.base.setting} (under {reference}): {what}.{also}")
     return sentences
 
@@ -134,7 +134,8 @@ def _policies(family: Sequence[Contrast], findings: Findings) -> str:
     told, unseen = [], []
     for contrast in family:
         if found := _seen(contrast):
-            told.append(f"**{contrast.other.policy}** has a {' and a '.join(found)}{_price(contrast, findings)}")
+            what = enumerate_words([f"a {difference}" for difference in found])
+            told.append(f"**{contrast.other.policy}** has {what}{_price(contrast, findings)}")
         else:
             unseen.append(contrast.other.policy)
     if unseen:

@@ -1,0 +1,93 @@
+"""What the picture of the slots shows and says: which seconds, how slot time was spent in them, who waited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from replay.metrics.engine import HELD, OWN_SECONDS, PAUSED_SECONDS
+from replay.metrics.notation import number, percent
+from replay.results import Cell
+
+BARS = 40
+"""Requests that a panel can show in its width and still be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The seconds that are shown, the same for all modes."""
+
+    start: float
+    end: float
+    whole: bool
+
+
+def choose_window(tables: list[pl.DataFrame]) -> Window:
+    """The whole run where it can be read; else the window in which the emptiest of the modes is at its fullest."""
+    filled = [table for table in tables if len(table)]
+    if not filled:
+        return Window(0.0, 1.0, whole=True)
+    start = min(float(table.select(pl.col("start").min()).item()) for table in filled)
+    end = max(float(table.select(pl.col("end").max()).item()) for table in filled)
+    length = end - start
+    for table in filled:
+        residents = table["row"].n_unique()
+        busy = float(table.select(pl.col("end").max() - pl.col("start").min()).item())
+        length = min(length, busy * BARS / residents)
+    if length >= 0.85 * (end - start):
+        return Window(start, end or 1.0, whole=True)
+    starts = np.linspace(start, end - length, 200)
+    held = np.min([_slot_seconds(table, starts, length) for table in filled], axis=0)
+    best = float(starts[int(np.argmax(held))])
+    return Window(best, best + length, whole=False)
+
+
+def _slot_seconds(spans: pl.DataFrame, starts: NDArray[np.float64], length: float) -> NDArray[np.float64]:
+    """Slot seconds held in the window from each of `starts`: from the running total of the slots held."""
+    edges = np.concatenate([spans["start"].to_numpy(), spans["end"].to_numpy()])
+    change = np.concatenate([np.ones(len(spans)), -np.ones(len(spans))])
+    order = np.argsort(edges, kind="stable")
+    edges, held = edges[order], np.cumsum(change[order])
+    total = np.concatenate([[0.0], np.cumsum(held[:-1] * np.diff(edges))])
+    return np.asarray(np.interp(starts + length, edges, total) - np.interp(starts, edges, total))
+
+
+def slot_shares(spans: pl.DataFrame, slots: int, window: Window) -> str:
+    """`62 % of slot time useful, 21 % padding, 17 % idle`, within the window."""
+    length = window.end - window.start
+    clipped = spans.with_columns(
+        pl.col("start").clip(window.start, window.end), pl.col("end").clip(window.start, window.end)
+    )
+    useful, paused, held = clipped.select(
+        OWN_SECONDS.sum().alias("useful"), PAUSED_SECONDS.sum().alias("paused"), HELD.sum().alias("held")
+    ).row(0)
+    total = slots * length
+    parts = [
+        (useful, "of slot time useful"),
+        (held - useful - paused, "padding"),
+        (paused, "paused"),
+        (total - held, "idle"),
+    ]
+    told = [
+        f"{percent(round(seconds / total, 2))} {name}" for seconds, name in parts if name != "paused" or seconds > 0
+    ]
+    return ", ".join(told)
+
+
+def queue(cell: Cell) -> pl.DataFrame:
+    """How many requests had become due and were not yet admitted, at each instant at which that changed."""
+    rows = cell.table("requests").select("due", left=pl.coalesce("admitted", "ended")).drop_nulls()
+    changes = pl.concat([rows.select(time="due", change=pl.lit(1)), rows.select(time="left", change=pl.lit(-1))])
+    instants = changes.group_by("time").agg(pl.col("change").sum()).sort("time")
+    return instants.select("time", waiting=pl.col("change").cum_sum())
+
+
+def mean_queue(waiting: pl.DataFrame, window: Window) -> str:
+    """`14.2 requests waiting on average`, within the window."""
+    start = pl.col("time").clip(window.start, window.end)
+    end = pl.col("time").shift(-1, fill_value=window.end).clip(window.start, window.end)
+    seconds = waiting.select(((end - start) * pl.col("waiting")).sum()).item()
+    return f"{number(seconds / (window.end - window.start), 2)} requests waiting on average"

@@ -1,0 +1,109 @@
+"""Paired differences: what is claimed, what is not, and the same answer each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import cell_entry, request_row, write_manifest, write_tables
+
+from replay.metrics import measure
+from replay.metrics.arms import Values, arms
+from replay.metrics.paired import Difference, compare, compare_values, interval
+from replay.results import read_run
+
+Latency = Callable[[int, int], float]  # of a row, in a repeat
+
+
+def against(folder: Path, other: Latency, base: Latency = lambda row, repeat: 0.1, repeats: int = 1) -> Difference:
+    """The difference in TTFT between sjf and fifo over forty requests with these latencies."""
+    cells = []
+    for policy, latency in (("fifo", base), ("sjf", other)):
+        for repeat in range(repeats):
+            name = f"continuous-{policy}-{repeat}"
+            rows = [request_row(row, arrival=row, token_times=[row + latency(row, repeat)]) for row in range(40)]
+            write_tables(folder / "cells" / name, rows)
+            cells.append(cell_entry(name, repeat=repeat))
+    run = read_run(write_manifest(folder, cells, rows=40))
+    return compare(measure(run).requests, "ttft", *arms(run), seed=1)
+
+
+def test_a_constant_difference_is_seen_exactly(tmp_path: Path) -> None:
+    found = against(tmp_path, lambda row, repeat: 0.15)
+    assert found.difference == found.low == found.high == pytest.approx(0.05)
+    assert (found.pairs, found.seen, found.noise) == (40, True, None)
+    assert found.relative == pytest.approx(0.5)
+
+
+def test_differences_that_cancel_are_none(tmp_path: Path) -> None:
+    found = against(tmp_path, lambda row, repeat: 0.1 + (0.05 if row % 4 < 2 else -0.05))
+    assert not found.seen
+    assert against(tmp_path, lambda row, repeat: 0.1).seen is False
+
+
+def test_neighbours_that_share_a_queue_are_not_independent(tmp_path: Path) -> None:
+    # One burst of ten consecutive requests is slow: forty independent draws would call that certain.
+    found = against(tmp_path, lambda row, repeat: 0.1 + (0.05 if row < 10 else -0.005))
+    assert found.difference is not None
+    assert found.difference > 0
+    assert not found.seen
+
+
+def test_a_difference_within_the_repeats_own_is_not_claimed(tmp_path: Path) -> None:
+    noisy: Latency = lambda row, repeat: 0.15 + 0.06 * repeat  # noqa: E731
+    found = against(tmp_path, noisy, repeats=2)
+    assert found.difference == pytest.approx(0.08)
+    assert found.noise == pytest.approx(0.06)
+    assert found.seen
+    found = against(tmp_path, lambda row, repeat: 0.12 + 0.06 * repeat, repeats=2)
+    assert found.difference == pytest.approx(0.05)
+    assert found.low is not None
+    assert found.low > 0
+    assert not found.seen  # an interval above zero, but the two repeats lie further apart
+
+
+def test_only_requests_that_have_the_metric_in_both_are_paired(tmp_path: Path) -> None:
+    for policy in ("fifo", "sjf"):
+        rows = [request_row(row, token_times=[0.1]) for row in range(5)]
+        if policy == "sjf":
+            rows[0] = request_row(0, status="rejected")
+        write_tables(tmp_path / "cells" / f"continuous-{policy}", rows)
+    run = read_run(write_manifest(tmp_path, [cell_entry("continuous-fifo"), cell_entry("continuous-sjf")], rows=5))
+    found = measure(run)
+    assert compare(found.requests, "ttft", *arms(run)).pairs == 4
+    assert compare(found.requests, "good", *arms(run)).difference == pytest.approx(-0.2)
+
+
+def test_throughput_has_no_interval_and_small_differences_are_ties(tmp_path: Path) -> None:
+    for policy, end in (("fifo", 1.0), ("sjf", 0.97), ("fair", 0.5)):
+        write_tables(tmp_path / "cells" / f"continuous-{policy}", [request_row(0, token_times=[end])])
+    run = read_run(write_manifest(tmp_path, [cell_entry(f"continuous-{name}") for name in ("fifo", "sjf", "fair")]))
+    values = Values(measure(run).summary)
+    fifo, sjf, fair = arms(run)
+    close, far = (compare_values(values, "output_throughput", "value", fifo, other) for other in (sjf, fair))
+    assert (close.low, close.seen) == (None, False)
+    assert far.relative == pytest.approx(1)
+    assert far.seen
+
+
+@given(st.lists(st.floats(-10, 10), min_size=2, max_size=60), st.integers(0, 5))
+def test_the_interval_is_ordered_within_the_values_and_repeatable(values: list[float], seed: int) -> None:
+    differences = np.array(values)
+    found = interval(differences, seed)
+    assert found is not None
+    low, high = found
+    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
+    assert interval(differences, seed) == found
+
+
+def test_nothing_is_claimed_from_one_request(tmp_path: Path) -> None:
+    assert interval(np.array([1.0]), 0) is None
+    for policy, end in (("fifo", 1.0), ("sjf", 2.0)):
+        write_tables(tmp_path / "cells" / f"continuous-{policy}", [request_row(0, token_times=[end])])
+    run = read_run(write_manifest(tmp_path, [cell_entry("continuous-fifo"), cell_entry("continuous-sjf")], rows=1))
+    found = compare(measure(run).requests, "ttft", *arms(run))
+    assert (found.difference, found.low, found.seen) == (1.0, None, False)
