@@ -68,14 +68,12 @@ class MaxTokens:
 class UserMean:
     """The mean of the user's last `last` answers; of everybody's until the user has one; of nothing: max_tokens."""
 
-    last: int = 5
+    last: int = field(default=5, metadata={"minimum": 1, "help": "answers of a user that count"})
     _by_user: dict[str | None, deque[int]] = field(init=False)
     _total: int = field(default=0, init=False)
     _count: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        if self.last < 1:
-            raise ValueError("last must be at least 1")
         self.start(())
 
     def start(self, output_tokens: Sequence[int]) -> None:

@@ -1,0 +1,245 @@
+"""The command as a person types it: a real process, real files, exit statuses that tell the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+SAMPLE = Path("traces/sample.parquet").resolve()
+SIMULATED = ["--set", "engine.kind=simulated"]
+
+
+def replay(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `replay` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "replay", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        timeout=300,
+        check=False,
+    )
+
+
+def strict(text: str) -> Any:
+    """JSON with NaN and Infinity refused."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def write_trace(file: Path, rows: list[dict[str, Any]]) -> Path:
+    pl.DataFrame(rows).write_parquet(file)
+    return file
+
+
+def test_a_simulated_grid_leaves_everything_the_report_needs(tmp_path: Path) -> None:
+    done = replay("run", "--trace", SAMPLE, *SIMULATED, "--output", tmp_path / "run", "--no-plots")
+    assert done.returncode == 0, done.stderr
+    manifest = strict((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["status"] == "complete"
+    assert len(manifest["cells"]) == 15
+    assert all(cell["status"] == "complete" and cell["valid"] and cell["simulated"] for cell in manifest["cells"])
+    cell = tmp_path / "run" / "cells" / "continuous-fifo"
+    assert sorted(file.name for file in cell.iterdir()) == ["requests.parquet", "spans.parquet", "steps.parquet"]
+    for name in ("experiment.toml", "comparison.md", "summary.parquet", "summary.csv", "summary.json"):
+        assert (tmp_path / "run" / name).stat().st_size > 0, name
+    strict((tmp_path / "run" / "summary.json").read_text())
+    assert "simulated" in (tmp_path / "run" / "comparison.md").read_text().lower()
+    assert "hybrid" in done.stdout
+    assert "15/15" in done.stderr
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
+    rows = [{"arrival_s": 0.0, "prompt_tokens": 5, "output_tokens": 3} for _ in range(10)]
+    trace = write_trace(tmp_path / "ties.parquet", rows)
+    contents = []
+    for seed in ("1", "2"):
+        run = tmp_path / f"run{seed}"
+        done = replay(
+            "run", "--trace", trace, *SIMULATED, "--output", run, "--no-plots",
+            PYTHONHASHSEED=seed, OMP_NUM_THREADS=seed, POLARS_MAX_THREADS=seed,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        files = sorted(file for file in run.rglob("*") if file.is_file() and file.name != "manifest.json")
+        contents.append({str(file.relative_to(run)): file.read_bytes() for file in files})
+        served = pl.read_parquet(run / "cells" / "continuous-sjf" / "requests.parquet").sort("row")["admitted"]
+        assert served.is_sorted(), "ties are served in row order"
+    assert contents[0].keys() == contents[1].keys()
+    for name, content in contents[0].items():
+        again = contents[1][name]
+        if name == "comparison.md":  # which says when it was run
+            content, again = (re.sub(rb"started [^,]+,", b"", text) for text in (content, again))
+        assert content == again, name
+
+
+def test_a_run_never_overwrites_another(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ("run", "--trace", SAMPLE, *SIMULATED, "--policy", "fifo", "--no-plots", "--limit", "5")
+    assert replay(*arguments, "--output", run).returncode == 0
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    again = replay(*arguments, "--output", run)
+    assert again.returncode == 1
+    assert "a run never overwrites another" in again.stderr
+    assert "Traceback" not in again.stderr
+    assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
+    # Without a folder of their own, two runs of one second get two.
+    for _ in range(2):
+        assert replay(*arguments, cwd=tmp_path).returncode == 0
+    assert len(list((tmp_path / "outputs").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [("taken", "is a file"), ("taken/below", "no results can be written there")],
+)
+def test_a_place_that_cannot_hold_results_is_refused_before_anything_runs(
+    tmp_path: Path, output: str, sentence: str
+) -> None:
+    (tmp_path / "taken").write_text("mine")
+    done = replay("run", "--trace", SAMPLE, *SIMULATED, "--output", tmp_path / output)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "/15]" not in done.stderr
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_wrong_input_is_a_sentence_each_and_leaves_nothing(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.parquet"
+    pl.DataFrame(schema={"arrival_s": pl.Float64, "prompt_tokens": pl.Int64, "output_tokens": pl.Int64}).write_parquet(
+        empty
+    )
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 this is no parquet")
+    bad = tmp_path / "bad.toml"
+    bad.write_text('traces = ["empty.parquet"]\nrepeets = 3\n')
+    for arguments, status, sentence in (
+        (("run", "--trace", empty), 1, "no requests"),
+        (("run", "--trace", broken), 1, "broken.parquet"),
+        (("run", bad), 2, "did you mean 'repeats'?"),
+        (("run", tmp_path / "no.toml"), 2, "no.toml: cannot be read"),
+        (("run", "--trace", SAMPLE, "--policy", "fifi"), 2, "did you mean 'fifo'?"),
+        (("run", "--trace", SAMPLE, "--set", "engine.model=tinny"), 1, "did you mean 'tiny'?"),
+        (("run",), 2, "name an EXPERIMENT file"),
+        (("rnu",), 2, "did you mean 'run'?"),
+        (("report", tmp_path), 1, "manifest.json"),
+    ):
+        done = replay(*arguments, cwd=tmp_path)
+        assert done.returncode == status, (arguments, done.stderr)
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+    assert sorted(file.name for file in tmp_path.iterdir() if file.name != "outputs") == [
+        "bad.toml",
+        "broken.parquet",
+        "empty.parquet",
+    ]
+    assert not list((tmp_path / "outputs").glob("*"))
+
+
+def test_a_run_in_which_nothing_completed_has_failed(tmp_path: Path) -> None:
+    done = replay(
+        "run", "--trace", SAMPLE, *SIMULATED, "--policy", "fifo", "--mode", "continuous", "--output", tmp_path / "run",
+        "--no-plots", "--set", "engine.kv_blocks=1", "--set", "engine.block_size=1",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "0 of 96 requests completed" in done.stderr
+    summary = pl.read_parquet(tmp_path / "run" / "summary.parquet")
+    ttft = summary.filter((pl.col("metric") == "ttft") & (pl.col("by") == "all") & (pl.col("statistic") == "p50"))
+    assert ttft["value"].to_list() == [None]
+
+
+def test_strict_ends_with_1_when_one_request_did_not_complete(tmp_path: Path) -> None:
+    rows = [{"arrival_s": float(row), "prompt_tokens": 5 if row else 9999, "output_tokens": 1} for row in range(20)]
+    trace = write_trace(tmp_path / "one.parquet", rows)
+    arguments = ("run", "--trace", trace, *SIMULATED, "--policy", "fifo", "--mode", "continuous", "--no-plots")
+    arguments += ("--set", "engine.kv_blocks=10")
+    lenient = replay(*arguments, "--output", tmp_path / "a")
+    assert lenient.returncode == 0
+    assert "19 of 20 requests completed" in lenient.stderr
+    assert replay(*arguments, "--output", tmp_path / "b", "--strict").returncode == 1
+
+
+def test_a_dry_run_prints_the_cells_and_runs_nothing(tmp_path: Path) -> None:
+    done = replay("run", "--trace", SAMPLE, "--mode", "static", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.split() == [f"static-{policy}" for policy in ("fifo", "sjf", "priority", "fair", "hybrid")]
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "times", "status"), [(signal.SIGINT, 1, 130), (signal.SIGINT, 2, 130), (signal.SIGTERM, 1, 143)]
+)
+def test_a_stopped_run_keeps_what_was_measured(tmp_path: Path, number: signal.Signals, times: int, status: int) -> None:
+    rows = [{"arrival_ms": 30.0 * row, "prompt_tokens": 5, "output_tokens": 2} for row in range(2000)]
+    trace = write_trace(tmp_path / "minute.parquet", rows)
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "replay", "run", "--trace", str(trace), "--policy", "fifo", "--mode", "continuous",
+         "--set", "engine.threads=1", "--output", str(run)],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        parts = run / "cells" / "continuous-fifo"
+        while not list(parts.glob("requests.part-*")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for _ in range(times):
+            process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == status
+    assert "Traceback" not in errors
+    assert output == ""
+    assert strict((run / "manifest.json").read_text())["status"] == "interrupted"
+    kept = pl.read_parquet(parts / "requests.parquet")
+    assert kept.height == 2000
+    counts = dict(kept["status"].value_counts().iter_rows())
+    assert counts.keys() == {"completed", "unfinished"}
+    assert counts["completed"] >= 1
+    assert sorted(file.name for file in parts.iterdir()) == ["requests.parquet", "spans.parquet", "steps.parquet"]
+    report = replay("report", run, "--no-plots")
+    assert report.returncode == 0, report.stderr
+    text = (run / "comparison.md").read_text().lower()
+    assert "partial" in text or "interrupted" in text
+
+
+def test_arrivals_are_absolute_deadlines_and_latency_counts_from_them(tmp_path: Path) -> None:
+    """The real engine, one slot: whoever has to wait has the wait in its latency, and lateness does not add up."""
+    rows = [{"arrival_ms": 5.0 * row, "prompt_tokens": 4, "output_tokens": 4} for row in range(200)]
+    trace = write_trace(tmp_path / "steady.parquet", rows)
+    done = replay(
+        "run", "--trace", trace, "--policy", "fifo", "--mode", "continuous", "--set", "engine.threads=1", "--set",
+        "modes.continuous.max_running=1", "--output", tmp_path / "run", "--no-plots",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = pl.read_parquet(tmp_path / "run" / "cells" / "continuous-fifo" / "requests.parquet").sort("row")
+    assert kept["due"].to_list() == [row * 5 / 1000 for row in range(200)]
+    assert (kept["submitted"] >= kept["due"]).all()
+    assert (kept["admitted"].diff() > 0).fill_null(value=True).all()
+    # Arrival-based latency = wait + service, for each request; the wait is in no way left out.
+    wait = kept["admitted"] - kept["due"]
+    service = kept["finished"] - kept["admitted"]
+    assert ((kept["finished"] - kept["due"]) - (wait + service)).abs().max() < 1e-9
+    # One slot: a request is admitted when the one before is done, so queueing shows up in full at the end.
+    assert (kept["admitted"].slice(1) >= kept["finished"].slice(0, 199)).all()
+    manifest = strict((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["cells"][0]["lag_p99_ms"] is not None
