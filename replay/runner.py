@@ -151,6 +151,7 @@ class Runner:
                 gc.freeze()  # a collection in the middle of a cell would look at all of this again
                 clock = WallClock(self._stop)
             entry["clock_zero_unix"] = clock.zero_unix
+            entry["cost"] = asdict(executor.cost)
             replayer = Replayer(
                 workload=requests,
                 executor=executor,
@@ -197,7 +198,7 @@ class Runner:
                 seed=self._experiment.seed,
             )
             executor.warm_up()
-            manifest["engines"].append(asdict(executor.describe()) | {"cost": asdict(executor.cost)})
+            manifest["engines"].append(asdict(executor.describe()))
             self._executor = (cell.engine, executor)
         return self._executor[1], None
 
@@ -261,6 +262,7 @@ class Runner:
             "requests": self._traces[cell.trace].frame.height,
             "status": "pending",
             "error": None,
+            "cost": None,  # seconds of a step as the engine's cost model has them: fitted at warm-up, or given
             "valid": None,
             "invalid_reason": None,
             "lag_p99_ms": None,
