@@ -143,8 +143,8 @@ class TorchExecutor:
     def warm_up(self, *, rows: int = 8, tokens: int = 256, context: int = 512, seconds: float = 1.5) -> CostModel:
         """Run steps of up to `rows` decodes, chunks of `tokens` and `context` tokens each, and fit `cost` to them.
 
-        It takes about `seconds`, or one step of each kind where that is longer. It writes over the pool: call it
-        before `prepare`, never while requests are resident.
+        It takes about `seconds`, or three steps of each kind where those take longer. It writes over the pool: call
+        it before `prepare`, never while requests are resident.
         """
         assert self._pending is None, "the engine is not idle"
         self.cost = measure_cost(

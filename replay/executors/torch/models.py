@@ -66,6 +66,8 @@ def dummy_model(
     model.requires_grad_(False).eval()  # type: ignore[no-untyped-call]  # it has no annotations
     deviation = getattr(config.get_text_config(), "initializer_range", None) or 0.02
     generator = torch.Generator().manual_seed(seed)
+    model.tie_weights()
+    drawn: set[nn.Parameter] = set()  # a tied matrix belongs to two modules, and is drawn once
     with torch.no_grad():
         for module in model.modules():
             own = list(module.parameters(recurse=False))
@@ -74,8 +76,9 @@ def dummy_model(
                 model._init_weights(module)  # type: ignore[no-untyped-call]  # it has no annotations
                 continue
             for parameter in own:
-                _fill(parameter, deviation, generator)
-    model.tie_weights()
+                if parameter not in drawn:
+                    _fill(parameter, deviation, generator)
+            drawn.update(own)
     return model
 
 

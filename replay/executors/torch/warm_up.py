@@ -17,7 +17,8 @@ from replay.executors.interface import CostModel
 from replay.executors.torch.layout import Row
 
 SHORT_CONTEXT = 32  # tokens: decodes are measured over this and over the longest
-MOST_ROUNDS = 15
+LEAST_ROUNDS, MOST_ROUNDS = 3, 15
+PATIENCE = 10  # times the seconds that were asked for: then fewer rounds must do, as the model is large
 
 
 @dataclass(slots=True, frozen=True)
@@ -66,9 +67,10 @@ def measure_cost(
     context: int,
     seconds: float,
 ) -> CostModel:
-    """Time `compute` on the grid for about `seconds`, at least once each after a first unmeasured round, and fit.
+    """Time `compute` on the grid for about `seconds`, and fit.
 
-    The median of each batch's times counts.
+    A first round is not measured; of each batch's times the median counts, of at least three rounds unless they took
+    ten times as long as was asked for.
     """
     clock = WallClock()
     probes = grid(rows, tokens, context)
@@ -76,11 +78,11 @@ def measure_cost(
     times: list[list[float]] = [[] for _ in probes]
     for batch in batches:
         compute(batch)
-    for _ in range(MOST_ROUNDS):
+    for done in range(1, MOST_ROUNDS + 1):
         for batch, measured in zip(batches, times, strict=True):
             start = clock.now()
             compute(batch)
             measured.append(clock.now() - start)
-        if clock.now() >= seconds:
+        if clock.now() >= (seconds if done >= LEAST_ROUNDS else PATIENCE * seconds):
             break
     return fit_cost([probe.measurement(median(measured)) for probe, measured in zip(probes, times, strict=True)])
