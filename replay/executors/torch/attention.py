@@ -43,8 +43,9 @@ class KVCache:
         self.blocks, self.block_size = blocks, block_size
         self.device, self.dtype = device, dtype
         shape = ((blocks + 1) * heads, block_size * head_dim)
-        self._keys = [torch.zeros(shape, device=device, dtype=dtype) for _ in range(layers)]
-        self._values = [torch.zeros(shape, device=device, dtype=dtype) for _ in range(layers)]
+        # Written to at once: memory that is only promised would be found, or not be there, in the middle of a replay.
+        self._keys = [torch.empty(shape, device=device, dtype=dtype).zero_() for _ in range(layers)]
+        self._values = [torch.empty(shape, device=device, dtype=dtype).zero_() for _ in range(layers)]
         self._scratch = [torch.empty(0, device=device, dtype=dtype) for _ in range(2)]
 
     @property
