@@ -71,13 +71,21 @@ def cell_frames(run: Run) -> Iterator[CellFrames]:
 def summarise(frames: CellFrames) -> pl.DataFrame:
     """The summary of one cell: by, group, metric, statistic, value, n, unit."""
     parts = []
+    pooled = {entry.name: _pool(frames.requests, entry) for entry in of("requests", "pooled")}
     for by in BREAKDOWNS:
-        entries = [entry for entry in of("requests", "each", "pooled", "one") if by == "all" or entry.grouped]
+        entries = [entry for entry in of("requests", "each", "one") if by == "all" or entry.grouped]
         parts.append(_requests_by(frames.requests, by, entries))
+        parts += [_requests_by(rows, by, [metrics[name]]) for name, rows in pooled.items()]
     for table, rows in (("steps", frames.steps), ("spans", frames.spans)):
         entries = [metrics[name] for name in metrics if metrics[name].table == table]
         parts.append(_lengthen(rows.select(_values(entries)), entries, pl.lit("all"), pl.lit("all")))
     return pl.concat(parts)
+
+
+def _pool(requests: pl.DataFrame, entry: Metric) -> pl.DataFrame:
+    """One row for each value of a pooled metric: worked out once, for a long trace has millions of tokens."""
+    groups = [name for name in requests.columns if name.startswith(("group_", "place_"))]
+    return requests.select(*groups, entry.expression.alias(entry.name)).explode(entry.name)
 
 
 def _requests_by(requests: pl.DataFrame, by: str, entries: Sequence[Metric]) -> pl.DataFrame:
@@ -95,8 +103,8 @@ def _values(entries: Sequence[Metric]) -> list[pl.Expr]:
         if entry.shape == "one":
             statistics, count = {entry.statistic: entry.expression}, entry.count
         else:
-            column = pl.col(entry.name) if entry.table == "requests" and entry.shape == "each" else entry.expression
-            column = column.explode() if entry.shape == "pooled" else column
+            # per-request metrics are columns already
+            column = pl.col(entry.name) if entry.table == "requests" else entry.expression
             statistics, count = distribution(column), column.count()
         for statistic, value in statistics.items():
             pair = pl.struct(value=value.cast(pl.Float64), n=count.cast(pl.Int64))

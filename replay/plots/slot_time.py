@@ -26,7 +26,7 @@ class Window:
 
 
 def choose_window(tables: list[pl.DataFrame]) -> Window:
-    """The whole run where it can be read; else the window in which the emptiest of the modes is at its fullest."""
+    """The whole run where it can be read; else the window in which every mode is as near to its fullest as can be."""
     filled = [table for table in tables if len(table)]
     if not filled:
         return Window(0.0, 1.0, whole=True)
@@ -40,7 +40,8 @@ def choose_window(tables: list[pl.DataFrame]) -> Window:
     if length >= 0.85 * (end - start):
         return Window(start, end or 1.0, whole=True)
     starts = np.linspace(start, end - length, 200)
-    held = np.min([_slot_seconds(table, starts, length) for table in filled], axis=0)
+    seconds = [_slot_seconds(table, starts, length) for table in filled]
+    held = np.min([found / max(found.max(), 1e-9) for found in seconds], axis=0)
     best = float(starts[int(np.argmax(held))])
     return Window(best, best + length, whole=False)
 

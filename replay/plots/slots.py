@@ -20,7 +20,7 @@ from replay.plots.view import View
 
 PREFILL, DECODE, DECODE_NEXT = "#14497d", "#6fa8dc", "#93c0e8"
 PADDED, PADDED_LINES, PAUSED, IDLE, QUEUE = "#f6cdbd", "#c9502b", "#d9d2e9", "#f2f2f2", "#8d8d8d"
-MOST_SLOTS = 24
+FEW_SLOTS, MOST_SLOTS = 10, 24
 WIDTH, SLOT_HEIGHT, STRIP_HEIGHT = 14.0, 0.27, 0.34  # inches
 
 
@@ -32,7 +32,7 @@ def slots(view: View) -> Figure:
     spans = {arm: arm.cells[0].table("spans").sort("start", "slot") for arm in shown}
     window = choose_window(list(spans.values()))
     queues = {arm: queue(arm.cells[0]) for arm in shown}
-    rows = {arm: min(arm.cells[0].slots or _used_slots(spans[arm]), MOST_SLOTS) for arm in shown}
+    rows = {arm: _rows(arm, spans[arm], window) for arm in shown}
     heights = [height for arm in shown for height in (STRIP_HEIGHT, max(1.0, SLOT_HEIGHT * rows[arm]))]
     excerpt = "" if window.whole else ", in the busiest part of the run"
     title = f"Who held which batch slot when: the same requests, under {policy}{excerpt}"
@@ -43,7 +43,7 @@ def slots(view: View) -> Figure:
         strip, axes = grid[2 * place : 2 * place + 2]
         shares = slot_shares(spans[arm], arm.cells[0].slots or rows[arm], window)
         strip.set_title(f"{arm.setting}: {shares}; {mean_queue(queues[arm], window)}", weight="bold", color=INK)
-        _strip(strip, queues[arm], longest)
+        _strip(strip, queues[arm], longest, window)
         _panel(axes, spans[arm], rows[arm], window)
         hidden = (arm.cells[0].slots or 0) - rows[arm]
         axes.set_ylabel("batch slot" if hidden <= 0 else f"batch slot\n(first {rows[arm]} of {rows[arm] + hidden})")
@@ -61,14 +61,23 @@ def _one_a_mode(view: View, policy: str) -> list[Arm]:
     ]
 
 
-def _used_slots(spans: pl.DataFrame) -> int:
-    top = spans.select(pl.col("slot").max()).item()
-    return 1 if top is None else int(top) + 1
+def _rows(arm: Arm, spans: pl.DataFrame, window: Window) -> int:
+    """Slots that are drawn: all of a small batch; of a large one those that are held, and an idle one."""
+    top = (
+        spans.filter((pl.col("end") > window.start) & (pl.col("start") < window.end))
+        .select(pl.col("slot").max())
+        .item()
+    )
+    held = 0 if top is None else int(top) + 1
+    slots = arm.cells[0].slots or max(held, 1)
+    return slots if slots <= FEW_SLOTS else min(slots, max(held + 1, FEW_SLOTS), MOST_SLOTS)
 
 
-def _strip(axes: Axes, waiting: pl.DataFrame, longest: int) -> None:
+def _strip(axes: Axes, waiting: pl.DataFrame, longest: int, window: Window) -> None:
     """The queue above a panel, on one scale in all panels: an idle slot means one thing when nobody waits."""
-    axes.fill_between(waiting["time"], waiting["waiting"], step="post", color=QUEUE, linewidth=0)
+    before = waiting.filter(pl.col("time") <= window.start).tail(1)
+    inside = pl.concat([before, waiting.filter(pl.col("time").is_between(window.start, window.end, closed="right"))])
+    axes.fill_between(inside["time"], inside["waiting"], step="post", color=QUEUE, linewidth=0)
     axes.set_ylim(0, max(longest, 1))
     axes.set_yticks([0, longest] if longest else [0])
     axes.set_ylabel("waiting", rotation=0, ha="right", va="center")

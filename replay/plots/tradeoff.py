@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from replay.metrics.arms import Arm
-from replay.plots.canvas import FAINT, figure, mark, no_data, scale
+from replay.plots.canvas import FAINT, INK, figure, mark, no_data, scale
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -28,9 +29,9 @@ def tradeoff(view: View) -> Figure:
         axes.set_ylabel(label)
     modes_legend = [mark(mode, marker="o", markersize=9, fillstyle=fills[mode]) for mode in modes]
     made.legend(
-        handles=[*view.legend(markersize=8), *modes_legend],
+        handles=[*view.legend(markersize=8), *modes_legend, *_swept(view)],
         loc="outside lower center",
-        ncols=len(view.policies) + len(modes),
+        ncols=len(view.policies) + len(modes) + 1,
         title=view.remark or None,
     )
     return made
@@ -63,9 +64,36 @@ def _panel(axes: Axes, view: View, metric: str, fills: dict[str, str]) -> None:
                 alpha=0.9,
             )
             if len(family) > 1 and policy == view.policies[0]:
-                for arm in family:
-                    axes.annotate(
-                        arm.variant, places[arm], xytext=(6, 6), textcoords="offset points", size=7, color=FAINT
-                    )
+                _label(axes, {arm.variant: places[arm] for arm in family})
     scale(axes, "x", [rate for rate, _ in places.values()])
     scale(axes, "y", [latency for _, latency in places.values()])
+
+
+def _label(axes: Axes, places: dict[str, tuple[float, float]]) -> None:
+    """Write what was swept beside its marks: one label where marks lie on each other."""
+    labels: list[tuple[list[str], tuple[float, float]]] = []
+    for variant, (rate, latency) in places.items():
+        value = variant.rpartition("=")[2] or variant
+        near = (found for found, (x, y) in labels if abs(x - rate) <= 0.04 * rate and abs(y - latency) <= 0.1 * latency)
+        if (beside := next(near, None)) is not None:
+            beside.append(value)
+        else:
+            labels.append(([value], (rate, latency)))
+    middle = sum(rate for rate, _ in places.values()) / len(places)
+    for values, (rate, latency) in labels:
+        right = rate <= middle
+        axes.annotate(
+            ", ".join(values),
+            (rate, latency),
+            xytext=(-9 if right else 9, 7),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            size=8,
+            color=INK,
+        )
+
+
+def _swept(view: View) -> list[Line2D]:
+    """A legend's entry for the numbers beside the marks."""
+    names = dict.fromkeys(arm.variant.rpartition("=")[0] for arm in view.arms if "=" in arm.variant)
+    return [mark(f"numbers: {', '.join(names)}", linestyle="-", color=FAINT)] if names else []

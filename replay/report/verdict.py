@@ -71,7 +71,7 @@ def _of_trace(findings: Findings, trace: str) -> list[str]:
     for contrast in contrasts.policies:
         families.setdefault((contrast.base.mode, contrast.base.variant), []).append(contrast)
     sentences += [_policies(family, findings) for family in families.values()]
-    sentences += [_swept(family, findings) for family in contrasts.swept]
+    sentences += _swept(contrasts.swept, findings)
     if goodput := _goodput(findings.of(trace), findings):
         sentences.append(goodput)
     return sentences
@@ -131,16 +131,22 @@ def _policies(family: Sequence[Contrast], findings: Findings) -> str:
             f"**Policies in {base.setting}**: no queueing: policies cannot be told apart, "
             "because hardly any request was left waiting when others were admitted."
         )
-    told, unseen = [], []
+    alike: dict[str, list[str]] = {}  # what is said, and of whom
     for contrast in family:
-        if found := _seen(contrast):
-            what = enumerate_words([f"a {difference}" for difference in found])
-            told.append(f"**{contrast.other.policy}** has {what}{_price(contrast, findings)}")
-        else:
-            unseen.append(contrast.other.policy)
+        found = _seen(contrast)
+        what = (
+            enumerate_words([f"a {difference}" for difference in found]) + _price(contrast, findings) if found else ""
+        )
+        alike.setdefault(what, []).append(contrast.other.policy)
+    unseen = alike.pop("", [])
+    told = [f"**{enumerate_words(names)}** {plural_verb(names)} {what}" for what, names in alike.items()]
     if unseen:
         told.append(f"no difference seen for {enumerate_words(unseen)}")
     return f"**Policies in {base.setting}**, against {base.policy}: {'; '.join(told)}."
+
+
+def plural_verb(names: Sequence[str]) -> str:
+    return "has" if len(names) == 1 else "have"
 
 
 def _seen(contrast: Contrast) -> list[str]:
@@ -166,18 +172,31 @@ def _price(contrast: Contrast, findings: Findings) -> str:
     return f", {joint} the longest wait is {duration(after)} instead of {duration(before)}"
 
 
-def _swept(family: Sequence[Arm], findings: Findings) -> str:
-    """Which of the swept settings is best, and by how much."""
-    best, second = family[0], family[1]
-    goodput = [findings.values.value(arm, "goodput", "value") for arm in (best, second)]
-    throughput = [findings.values.value(arm, "output_throughput", "value") for arm in (best, second)]
-    where = f"**{best.variant}** is best for {best.mode}, {best.policy}"
-    if goodput[0] is None:
-        return f"{where}: {number(throughput[0])} output tokens/s (next {second.variant}: {number(throughput[1])})."
-    return (
-        f"{where}: goodput {percent(goodput[0])} and {number(throughput[0])} output tokens/s "
-        f"(next {second.variant}: {percent(goodput[1])} and {number(throughput[1])})."
-    )
+def _swept(families: Sequence[Sequence[Arm]], findings: Findings) -> list[str]:
+    """Which of the swept settings is best, mode by mode; one sentence where all policies agree."""
+    sentences: dict[tuple[str, str], list[str]] = {}
+    for family in families:
+        sentences.setdefault((family[0].mode, _best_setting(family, findings)), []).append(family[0].policy)
+    told = []
+    for (mode, sentence), policies in sentences.items():
+        everywhere = len(policies) == sum(family[0].mode == mode for family in families) > 1
+        who = "every policy" if everywhere else enumerate_words(policies)
+        told.append(f"In {mode} mode, under {who}, {sentence}.")
+    return told
+
+
+def _best_setting(family: Sequence[Arm], findings: Findings) -> str:
+    """`**max_running=8** is best by goodput, then by output tokens/s`; settings that come out alike share it."""
+
+    def outcome(arm: Arm) -> tuple[str, str]:
+        goodput = findings.values.value(arm, "goodput", "value")
+        return percent(goodput), number(findings.values.value(arm, "output_throughput", "value"))
+
+    leaders = [arm for arm in family if outcome(arm) == outcome(family[0])]
+    names = enumerate_words([f"**{arm.variant or arm.mode}**" for arm in leaders])
+    if len(leaders) == len(family):
+        return f"no difference is seen between {names}"
+    return f"{names} {'is' if len(leaders) == 1 else 'are'} best by goodput, then by output tokens/s"
 
 
 def _goodput(found: Sequence[Arm], findings: Findings) -> str | None:
