@@ -38,6 +38,7 @@ from replay.traces.workload import workload
 
 FLUSH_SECONDS = 1.0  # rows reach the disk at least this often
 MANIFEST_FORMAT = 1
+WARM_ROWS, WARM_TOKENS, WARM_CONTEXT = 64, 512, 4096  # a warm-up looks no further: beyond, the cost model extrapolates
 
 log = logging.getLogger(__name__)
 
@@ -197,10 +198,25 @@ class Runner:
                 block_size=cell.engine.block_size,
                 seed=self._experiment.seed,
             )
-            executor.warm_up()
+            executor.warm_up(**self._shapes(cell.engine))
             manifest["engines"].append(asdict(executor.describe()))
             self._executor = (cell.engine, executor)
         return self._executor[1], None
+
+    def _shapes(self, engine: Engine) -> dict[str, int]:
+        """How large the steps to come are, at most: what a warm-up should have seen."""
+        modes = [self._experiment.make_mode(cell.mode) for cell in self.cells if cell.engine == engine]
+        longest = [
+            trace.frame.select(
+                prompt=pl.col("prompt_tokens").max(), whole=(pl.col("prompt_tokens") + pl.col("output_tokens")).max()
+            ).row(0)
+            for trace in self._traces
+        ]
+        return {
+            "rows": min(WARM_ROWS, max(mode.slots for mode in modes)),
+            "tokens": min(WARM_TOKENS, max(prompt for prompt, _ in longest)),
+            "context": min(WARM_CONTEXT, max(whole for _, whole in longest), engine.kv_blocks * engine.block_size),
+        }
 
     def _outcome(self, folder: Path) -> dict[str, Any]:
         """How many requests ended how, and whether arrivals were taken in on time: read back from the rows."""

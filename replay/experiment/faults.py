@@ -27,7 +27,8 @@ class Faults:
             where = _join(path, fault["loc"])
             match fault["type"]:
                 case "extra_forbidden":
-                    self.add(where, f"there is no such setting; {nearest(str(fault['loc'][-1]), _known(model, fault['loc']))}")
+                    near = nearest(str(fault["loc"][-1]), _known(model, fault["loc"]))
+                    self.add(where, f"there is no such setting; {near}")
                 case "missing":
                     self.add(where, "is required")
                 case _:
