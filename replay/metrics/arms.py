@@ -34,6 +34,11 @@ class Arm:
         return all(cell.valid for cell in self.cells)
 
     @property
+    def shown(self) -> Cell:
+        """The repeat that stands for the others in a picture of one replay: the first that is valid."""
+        return next((cell for cell in self.cells if cell.valid), self.cells[0])
+
+    @property
     def names(self) -> list[str]:
         return [cell.name for cell in self.cells]
 

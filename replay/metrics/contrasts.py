@@ -24,6 +24,12 @@ class Contrast:
     other: Arm
     differences: dict[str, Difference]
 
+    @property
+    def name(self) -> str:
+        """The other's policy, with the setting of its own that was swept."""
+        own = ", ".join(part for part in self.other.variant.split(", ") if part not in self.base.variant.split(", "))
+        return f"{self.other.policy} ({own})" if own else self.other.policy
+
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
@@ -45,10 +51,12 @@ def contrasts(found: Sequence[Arm], requests: pl.DataFrame, values: Values, seed
         differences["output_throughput"] = compare_values(values, "output_throughput", "value", base, other)
         return Contrast(base, other, differences)
 
-    policies = []
-    for family in _families(found, "mode", "variant"):
-        base = base_policy(family)
-        policies += [against(base, arm) for arm in family if arm is not base]
+    policies = [
+        against(base, arm)
+        for family in _families(found, "mode")
+        for arm in family
+        if arm.policy != base_policy(family).policy and (base := _base_of(arm, family)) is not None
+    ]
     modes = []
     for family in _families(found, "policy"):
         modes += [against(base, other) for base, other in combinations(_one_a_mode(family, values), 2)]
@@ -60,6 +68,17 @@ def base_policy(family: Iterable[Arm]) -> Arm:
     """The arm that the others are held against: fifo, or the first."""
     members = list(family)
     return next((arm for arm in members if arm.policy == BASE_POLICY), members[0])
+
+
+def _base_of(arm: Arm, family: Sequence[Arm]) -> Arm | None:
+    """The base policy's arm under the same settings: a setting of the policy itself may have been swept besides."""
+    name, parts = base_policy(family).policy, _parts(arm)
+    alike = [base for base in family if base.policy == name and _parts(base) <= parts]
+    return max(alike, key=lambda base: len(_parts(base)), default=None)
+
+
+def _parts(arm: Arm) -> set[str]:
+    return set(arm.variant.split(", ")) - {""}
 
 
 def ranked(family: Sequence[Arm], values: Values) -> list[Arm]:

@@ -104,5 +104,5 @@ def scale(axes: Axes, which: str, values: Sequence[float]) -> None:
 
 def widths(policies: Sequence[str]) -> dict[str, float]:
     """Line widths that shrink with the place, so that a line under others still shows beside them."""
-    step = 2.4 / max(len(policies) - 1, 1)
-    return {policy: 3.4 - place * step for place, policy in enumerate(policies)}
+    step = min(0.7, 2.4 / max(len(policies) - 1, 1))
+    return {policy: 1.2 + (len(policies) - 1 - place) * step for place, policy in enumerate(policies)}

@@ -29,9 +29,9 @@ def slots(view: View) -> Figure:
     """One policy's panels, stacked on one time axis: fifo, or the first."""
     policy = base_policy(view.arms).policy
     shown = _one_a_mode(view, policy)
-    spans = {arm: arm.cells[0].table("spans").sort("start", "slot") for arm in shown}
+    spans = {arm: arm.shown.table("spans").sort("start", "slot") for arm in shown}
     window = choose_window(list(spans.values()))
-    queues = {arm: queue(arm.cells[0]) for arm in shown}
+    queues = {arm: queue(arm.shown) for arm in shown}
     rows = {arm: _rows(arm, spans[arm], window) for arm in shown}
     heights = [height for arm in shown for height in (STRIP_HEIGHT, max(1.0, SLOT_HEIGHT * rows[arm]))]
     excerpt = "" if window.whole else ", in the busiest part of the run"
@@ -41,11 +41,11 @@ def slots(view: View) -> Figure:
     longest = max((max(table["waiting"].to_list(), default=0) for table in queues.values()), default=0)
     for place, arm in enumerate(shown):
         strip, axes = grid[2 * place : 2 * place + 2]
-        shares = slot_shares(spans[arm], arm.cells[0].slots or rows[arm], window)
+        shares = slot_shares(spans[arm], arm.shown.slots or rows[arm], window)
         strip.set_title(f"{arm.setting}: {shares}; {mean_queue(queues[arm], window)}", weight="bold", color=INK)
         _strip(strip, queues[arm], longest, window)
         _panel(axes, spans[arm], rows[arm], window)
-        hidden = (arm.cells[0].slots or 0) - rows[arm]
+        hidden = (arm.shown.slots or 0) - rows[arm]
         axes.set_ylabel("batch slot" if hidden <= 0 else f"batch slot\n(first {rows[arm]} of {rows[arm] + hidden})")
     grid[-1].set_xlabel("time since the trace began, s")
     grid[-1].set_xlim(window.start, window.end)
@@ -69,7 +69,7 @@ def _rows(arm: Arm, spans: pl.DataFrame, window: Window) -> int:
         .item()
     )
     held = 0 if top is None else int(top) + 1
-    slots = arm.cells[0].slots or max(held, 1)
+    slots = arm.shown.slots or max(held, 1)
     return slots if slots <= FEW_SLOTS else min(slots, max(held + 1, FEW_SLOTS), MOST_SLOTS)
 
 

@@ -18,15 +18,17 @@ BINS = 400
 
 @plots.register("timeline")
 def timeline(view: View) -> Figure:
-    """A column for each mode, a line for each policy (its first repeat); averages over short bins of time."""
+    """A column for each mode, a line for each policy (its first valid repeat); averages over short bins of time."""
     width = max(7.0, 0.6 + 3.6 * len(view.settings))
     made = figure("Who runs, who waits, and how full the KV pool is", width, 7.6)
     grid = made.subplots(len(ROWS), len(view.settings), sharex=True, sharey="row", squeeze=False)
+    tops = dict.fromkeys((name for name, _ in ROWS), 1.0)
     for column, setting in enumerate(view.settings):
         lines = [_line(arm) for policy in view.policies if (arm := view.arm(setting, policy)) is not None]
         points = pl.concat(lines).to_pandas()
         for axes, (name, _) in zip(grid[:, column], ROWS, strict=True):
             if points[name].notna().any():
+                tops[name] = max(tops[name], points[name].max())
                 sns.lineplot(
                     points,
                     x="time",
@@ -43,12 +45,12 @@ def timeline(view: View) -> Figure:
                 )
             else:
                 no_data(axes)
-            axes.set_ylim(bottom=0)
             axes.set(xlabel="", ylabel="")
         grid[0][column].set_title(setting)
         grid[-1][column].set_xlabel("time since the trace began, s")
-    for row, (_, label) in enumerate(ROWS):
+    for row, (name, label) in enumerate(ROWS):
         grid[row][0].set_ylabel(label)
+        grid[row][0].set_ylim(0, 1.05 * tops[name])  # of all panels: they share it
     made.legend(
         handles=view.legend(linestyle="-", linewidth=2, marker=None),
         loc="outside lower center",
@@ -60,7 +62,7 @@ def timeline(view: View) -> Figure:
 
 def _line(arm: Arm) -> pl.DataFrame:
     """Policy, time and the three values, averaged over at most `BINS` bins; all of them end on the ground."""
-    cell = arm.cells[0]
+    cell = arm.shown
     kv = pl.col("used_blocks") / pl.lit(cell.blocks, dtype=pl.Float64) * 100
     counts = pl.col("running", "waiting").cast(pl.Float64)
     steps = cell.table("steps").sort("start").select("start", "end", counts, kv=kv)

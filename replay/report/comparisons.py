@@ -34,9 +34,10 @@ def contrast_table(findings: Findings, pairs: Sequence[Contrast], what: str) -> 
     rows = []
     for pair in pairs:
         if what == "policy":
-            names = [pair.base.setting, f"{pair.other.policy} − {pair.base.policy}"]  # noqa: RUF001  # a true minus
+            names = [pair.base.setting, f"{pair.name} − {pair.base.policy}"]  # noqa: RUF001  # a true minus
         else:
             names = [pair.base.policy, f"{pair.other.setting} − {pair.base.setting}"]  # noqa: RUF001  # a true minus
+        names[1] += "" if pair.base.valid and pair.other.valid else " (invalid)"
         pairs_of_requests = f"{pair.differences['e2e'].pairs:,}"
         rows.append([*names, pairs_of_requests, *(_change(pair.differences[metric]) for metric in columns)])
     heads = ["mode" if what == "policy" else "policy", "difference", "pairs", *columns.values()]

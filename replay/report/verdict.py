@@ -104,8 +104,9 @@ def _modes(pairs: Sequence[Contrast], findings: Findings) -> list[str]:
         if throughput.seen and throughput.relative is not None:
             found.append(f"{number(1 + throughput.relative)} times the output tokens/s")
         others = [other for other in pairs if (other.base.setting, other.other.setting) == _settings(pair)]
-        agree = all(_direction(other, "e2e") == _direction(pair, "e2e") for other in others)
-        also = " The direction is the same under every policy." if len(others) > 1 and agree and found else ""
+        directions = {_direction(other, "e2e") for other in others}
+        agree = len(others) > 1 and len(directions) == 1 and directions != {0}
+        also = " The direction of the end-to-end time is the same under every policy." if agree else ""
         what = enumerate_words(found) if found else "no difference seen in TTFT, end-to-end time, goodput or throughput"
         sentences.append(f"**{pair.other.setting}** against {pair.base.setting} (under {reference}): {what}.{also}")
     return sentences
@@ -137,7 +138,7 @@ def _policies(family: Sequence[Contrast], findings: Findings) -> str:
         what = (
             enumerate_words([f"a {difference}" for difference in found]) + _price(contrast, findings) if found else ""
         )
-        alike.setdefault(what, []).append(contrast.other.policy)
+        alike.setdefault(what, []).append(contrast.name)
     unseen = alike.pop("", [])
     told = [f"**{enumerate_words(names)}** {plural_verb(names)} {what}" for what, names in alike.items()]
     if unseen:
@@ -217,7 +218,20 @@ def certainty(findings: Findings) -> str:
     """Where the sureness comes from."""
     simulated = all(cell.simulated for cell in findings.run.recorded)
     if findings.repeated:
-        return "Differences no larger than those between repeats of one cell are not claimed."
+        return f"Differences no larger than those between repeats of one cell are not claimed{_noise(findings)}."
     if simulated:
         return "Each cell was run once; a simulated replay repeats exactly, so there is no run-to-run noise to measure."
     return "Each cell was run once: run-to-run noise was not measured, so a small difference may be noise."
+
+
+def _noise(findings: Findings) -> str:
+    """`; the largest in mean TTFT is 40 ms, between repeats of static, fifo`."""
+    spreads = {}
+    for arm in findings.arms:
+        means = findings.values.repeats(arm, "ttft", "mean")
+        if len(means) > 1:
+            spreads[arm] = max(means) - min(means)
+    if not spreads:
+        return ""
+    worst = max(spreads, key=lambda arm: spreads[arm])
+    return f"; the largest in mean TTFT is {duration(spreads[worst])}, between repeats of {worst.label}"

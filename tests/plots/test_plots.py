@@ -194,3 +194,16 @@ def test_a_short_run_is_shown_whole_and_a_long_one_at_its_busiest(tmp_path: Path
     window = choose_window([run.cells[0].table("spans")])
     assert not window.whole
     assert window.start <= 500 <= 560 <= window.end
+
+
+def test_no_panel_of_the_timeline_cuts_its_lines(tmp_path: Path) -> None:
+    cells = []
+    for cell, waiting in (("static-fifo", 3), ("continuous-fifo", 40)):
+        steps = [step_row(0, 0.0, 1.0, running=1, waiting=waiting, used_blocks=1)]
+        write_tables(tmp_path / "cells" / cell, [request_row(0, token_times=[1.0])], steps)
+        cells.append(cell_entry(cell))
+    figure = drawn("timeline", write_manifest(tmp_path, cells, rows=1))
+    for axes in figure.axes:
+        highest = max(max(line.get_ydata()) for line in axes.lines)
+        assert axes.get_ylim()[0] == 0
+        assert axes.get_ylim()[1] >= highest

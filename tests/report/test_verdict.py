@@ -17,7 +17,7 @@ def sentences(folder: Path) -> str:
 def test_modes_and_policies_that_differ_are_told_apart(tmp_path: Path) -> None:
     told = sentences(simulated_run(tmp_path, policies=("fifo", "sjf"), count=60))
     assert "continuous against static (under fifo): mean TTFT 1.63 s shorter (−98 %; 95 % interval" in told  # noqa: RUF001
-    assert "times the output tokens/s. The direction is the same under every policy." in told
+    assert "times the output tokens/s. The direction of the end-to-end time is the same under every policy." in told
     assert "Policies in static, against fifo: sjf has a mean TTFT" in told
     assert "but the longest wait is" in told
     assert "a simulated replay repeats exactly" in told
