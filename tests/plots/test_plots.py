@@ -14,7 +14,17 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from runs import cell_entry, request_row, simulated_run, span_row, static_batch, step_row, write_manifest, write_tables
+from runs import (
+    MODES,
+    cell_entry,
+    request_row,
+    simulated_run,
+    span_row,
+    static_batch,
+    step_row,
+    write_manifest,
+    write_tables,
+)
 
 from replay.metrics import measure
 from replay.plots import draw_all, plots
@@ -137,7 +147,7 @@ def test_little_to_draw_is_drawn_without_a_warning(tmp_path: Path, name: str, bu
 
 
 def test_two_drawings_are_the_same_bytes(tmp_path: Path) -> None:
-    folder = simulated_run(tmp_path / "run", policies=("fifo", "sjf"), count=12)
+    folder = simulated_run(tmp_path / "run", modes={"static": MODES["static"]}, policies=("fifo", "sjf"), count=12)
     run = read_run(folder)
     measured = measure(run)
     bytes_drawn = []
