@@ -66,6 +66,9 @@ class Cell:
     blocks: int | None = None
     slots: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    cost: Mapping[str, float] | None = (
+        None  # seconds of a step by the engine's cost model: fixed, prefill, decode, context
+    )
 
     @property
     def recorded(self) -> bool:

@@ -47,7 +47,7 @@ def contrasts(found: Sequence[Arm], requests: pl.DataFrame, values: Values, seed
     """Every comparison among the arms of one trace."""
 
     def against(base: Arm, other: Arm) -> Contrast:
-        differences = {metric: compare(requests, metric, base, other, seed) for metric in PAIRED}
+        differences = {metric: compare(requests, values, metric, base, other, seed) for metric in PAIRED}
         differences["output_throughput"] = compare_values(values, "output_throughput", "value", base, other)
         return Contrast(base, other, differences)
 

@@ -47,6 +47,12 @@ def scheduler_time() -> pl.Expr:
     return (pl.col("launched") - pl.col("start")).round(9)
 
 
+@metric("pace", unit="ratio", table="steps", shape="one", better="lower")
+def pace() -> pl.Expr:
+    """seconds that the steps took / seconds that the engine's cost model gives them: over 1, the machine was slower"""
+    return finite((pl.col("end") - pl.col("launched")).sum() / pl.col("expected").sum())
+
+
 @metric("kv_use", unit="share", table="steps")
 def kv_use() -> pl.Expr:
     """for each step, used blocks / blocks of the pool"""

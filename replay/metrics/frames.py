@@ -44,6 +44,20 @@ class CellFrames:
     spans: pl.DataFrame
 
 
+def expected_seconds(cell: Cell) -> pl.Expr:
+    """What the engine's cost model gives for each step; null where the manifest has none.
+
+    In a padded step all of the rectangle is computed: as prefill in the step of the prompts, as decodes in the others.
+    """
+    if cell.cost is None:
+        return pl.lit(None, dtype=pl.Float64)
+    prefills = pl.col("prefill_tokens") > 0
+    prefill = pl.col("prefill_tokens") + pl.when(prefills).then(pl.col("padding_tokens")).otherwise(0)
+    decodes = pl.col("decodes") + pl.when(prefills).then(0).otherwise(pl.col("padding_tokens"))
+    counts = {"prefill": prefill, "decode": decodes, "context": pl.col("context_tokens")}
+    return sum((cell.cost[name] * count for name, count in counts.items()), pl.lit(cell.cost["fixed"]))
+
+
 def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, window: Window) -> CellFrames:
     """The frames of one cell; `rows` is its table of requests."""
     steps, spans = cell.table("steps"), cell.table("spans")
@@ -78,6 +92,6 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
         requests.with_columns(**constants).with_columns(
             entry.expression.alias(entry.name) for entry in of("requests", "each")
         ),
-        steps.with_columns(**bounds),
+        steps.with_columns(**bounds, expected=expected_seconds(cell)),
         spans.with_columns(**bounds),
     )

@@ -3,7 +3,8 @@
 The same requests ran in both, so differences are taken request by request. Neighbours share a queue, so the bootstrap
 draws blocks of consecutive arrivals (a circular block bootstrap: D. N. Politis, J. P. Romano, 1992), not single
 requests. A difference is claimed only where its interval excludes zero and, with repeats, where it is larger than the
-largest difference between two repeats of one arm.
+largest difference between two repeats of one arm. Nor is it claimed where the arm that did better ran while the machine
+was faster, unless the difference is far larger than that alone would make.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 TIE = 0.05
 """Relative difference of two numbers that have no interval (throughput, run once) up to which they count as equal."""
+STEADY = 1.05
+"""Ratio of two arms' paces up to which the machine counts as equally fast in both."""
+AMPLIFICATION = {"output_throughput": 1.0}
+QUEUE_AMPLIFICATION = 5.0
+"""A slower machine shows in throughput at its own ratio, and in a queue's waits at a power of it."""
 PAIRED = ("ttft", "ttft_delivered", "tpot", "e2e", "good")
+HIGHER_IS_BETTER = ("good", "output_throughput")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ class Difference:
     """`other` - `base` in one metric: the mean over the `pairs` requests that have it in both.
 
     `low` and `high` bound it (None: no interval), `noise` is the largest difference between two repeats of one arm
-    (None: not measured).
+    (None: not measured). `advantage` is how many times faster the machine was when `other` ran (None: not known).
     """
 
     metric: str
@@ -42,10 +49,30 @@ class Difference:
     low: float | None
     high: float | None
     noise: float | None
+    advantage: float | None = None
 
     @property
     def seen(self) -> bool:
         """Whether the difference may be claimed."""
+        return self.apparent and not self.confounded
+
+    @property
+    def confounded(self) -> bool:
+        """Whether the machine's speed may be what made it: whoever did better had the faster machine."""
+        if self.advantage is None or not self.difference or not self.base_mean:
+            return False
+        other_mean = self.base_mean + self.difference
+        if other_mean <= 0 or self.base_mean < 0:
+            return False
+        rises = self.metric in HIGHER_IS_BETTER
+        better = rises == (self.difference > 0)  # the other did better
+        helped = self.advantage if better else 1 / self.advantage
+        effect = max(other_mean, self.base_mean) / min(other_mean, self.base_mean)
+        return helped > STEADY and effect <= helped ** AMPLIFICATION.get(self.metric, QUEUE_AMPLIFICATION)
+
+    @property
+    def apparent(self) -> bool:
+        """Whether the rows show a difference, whatever made it."""
         if self.difference is None or self.difference == 0:
             return False
         if self.noise is not None and abs(self.difference) <= self.noise:
@@ -82,7 +109,13 @@ def interval(differences: NDArray[np.float64], seed: int) -> tuple[float, float]
     return float(low), float(high)
 
 
-def compare(requests: pl.DataFrame, metric: str, base: Arm, other: Arm, seed: int = 0) -> Difference:
+def advantage(values: Values, base: Arm, other: Arm) -> float | None:
+    """How many times faster the machine was when `other` ran than when `base` did."""
+    paces = [values.value(arm, "pace", "value") for arm in (base, other)]
+    return paces[0] / paces[1] if paces[0] and paces[1] else None
+
+
+def compare(requests: pl.DataFrame, values: Values, metric: str, base: Arm, other: Arm, seed: int = 0) -> Difference:
     """The paired difference in a per-request metric; `requests` are `Measured.requests`."""
     means = [_by_request(requests, metric, arm) for arm in (base, other)]
     pairs = means[0].join(means[1], on="row", suffix="_other").sort("arrival", "row")
@@ -99,6 +132,7 @@ def compare(requests: pl.DataFrame, metric: str, base: Arm, other: Arm, seed: in
         low=round(bounds[0], 12) if bounds else None,
         high=round(bounds[1], 12) if bounds else None,
         noise=_largest(_repeat_means(requests, metric, arm) for arm in (base, other)),
+        advantage=advantage(values, base, other),
     )
 
 
@@ -133,4 +167,5 @@ def compare_values(values: Values, metric: str, statistic: str, base: Arm, other
         low=None,
         high=None,
         noise=_largest(repeats),
+        advantage=advantage(values, base, other),
     )

@@ -55,7 +55,7 @@ def _change(difference: Difference) -> str:
         return UNDEFINED
     noise = "" if difference.noise is None else f" ± {number(difference.noise * scale)}"
     if not difference.seen:
-        return f"no difference seen{noise}"
+        return f"{'not claimed: unequal pace' if difference.apparent else 'no difference seen'}{noise}"
     text = number(difference.difference * scale)
     if difference.low is not None and difference.high is not None:
         text += f" [{number(difference.low * scale)} to {number(difference.high * scale)}]"

@@ -57,6 +57,7 @@ def _comparisons(pair: Contrast) -> list[dict[str, Any]]:
             "difference": difference.difference,
             "interval": None if difference.low is None else [difference.low, difference.high],
             "noise": difference.noise,
+            "machine_advantage": difference.advantage,
             "seen": difference.seen,
         }
         for difference in pair.differences.values()

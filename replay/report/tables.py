@@ -54,6 +54,7 @@ ENGINE = [
     Column("tokens a step, mean", "tokens_per_step", "mean", number),
     Column("step p50, ms", "step_time", "p50"),
     Column("scheduler p99, ms", "scheduler_time", "p99"),
+    Column("pace", "pace", "value", number),
     Column("KV use, mean", "kv_use", "mean", percent),
     Column("KV use, max", "kv_use", "max", percent),
     Column("padding", "padding_share", "value", percent),

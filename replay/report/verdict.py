@@ -9,7 +9,7 @@ import polars as pl
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import Contrast, base_policy, queued
 from replay.metrics.notation import duration, enumerate_words, number, percent, plural, span
-from replay.metrics.paired import Difference
+from replay.metrics.paired import STEADY, Difference
 from replay.report.findings import Findings
 
 CLAIM = "95 % interval"
@@ -23,7 +23,7 @@ def verdict(findings: Findings) -> list[str]:
     for trace in findings.traces:
         prefix = f"{trace}: " if len(findings.traces) > 1 else ""
         sentences += [prefix + sentence for sentence in _of_trace(findings, trace)]
-    return [*sentences, certainty(findings)]
+    return [*sentences, *steadiness(findings), certainty(findings)]
 
 
 def health(findings: Findings) -> list[str]:
@@ -107,7 +107,13 @@ def _modes(pairs: Sequence[Contrast], findings: Findings) -> list[str]:
         directions = {_direction(other, "e2e") for other in others}
         agree = len(others) > 1 and len(directions) == 1 and directions != {0}
         also = " The direction of the end-to-end time is the same under every policy." if agree else ""
-        what = enumerate_words(found) if found else "no difference seen in TTFT, end-to-end time, goodput or throughput"
+        unclaimed = _unclaimed(pair)
+        nothing = (
+            "nothing can be claimed: the machine ran at another pace"
+            if unclaimed
+            else "no difference seen in TTFT, end-to-end time, goodput or throughput"
+        )
+        what = enumerate_words(found) if found else nothing
         sentences.append(f"**{pair.other.setting}** against {pair.base.setting} (under {reference}): {what}.{also}")
     return sentences
 
@@ -140,10 +146,20 @@ def _policies(family: Sequence[Contrast], findings: Findings) -> str:
         )
         alike.setdefault(what, []).append(contrast.name)
     unseen = alike.pop("", [])
+    unclaimed = [contrast.name for contrast in family if contrast.name in unseen and _unclaimed(contrast)]
+    unseen = [name for name in unseen if name not in unclaimed]
     told = [f"**{enumerate_words(names)}** {plural_verb(names)} {what}" for what, names in alike.items()]
+    if unclaimed:
+        told.append(f"nothing can be claimed of {enumerate_words(unclaimed)}: the machine ran at another pace")
     if unseen:
         told.append(f"no difference seen for {enumerate_words(unseen)}")
     return f"**Policies in {base.setting}**, against {base.policy}: {'; '.join(told)}."
+
+
+def _unclaimed(contrast: Contrast) -> bool:
+    """Whether a difference shows that the machine's pace may have made."""
+    told = (contrast.differences[metric] for metric in ("ttft", "e2e", "good"))
+    return any(difference.apparent and difference.confounded for difference in told)
 
 
 def plural_verb(names: Sequence[str]) -> str:
@@ -212,6 +228,19 @@ def _goodput(found: Sequence[Arm], findings: Findings) -> str | None:
     leaders = [arm.label for arm in known if percent(known[arm]) == percent(top)]
     who = enumerate_words(leaders) if len(leaders) <= 3 else f"{len(leaders)} of {len(known)} combinations"
     return f"Goodput is highest, {percent(top)}, with {who}; the lowest is {percent(bottom)}."
+
+
+def steadiness(findings: Findings) -> list[str]:
+    """Whether the machine kept one speed, where it did not."""
+    paces = {arm.label: pace for arm in findings.arms if (pace := findings.values.value(arm, "pace", "value"))}
+    if not paces or max(paces.values()) <= STEADY * min(paces.values()):
+        return []
+    slow, fast = (choose(paces, key=lambda label: paces[label]) for choose in (max, min))
+    return [
+        f"The machine did not keep one speed: steps took {number(paces[fast])} times what the engine's cost model "
+        f"gives them in {fast}, and {number(paces[slow])} times in {slow}. "
+        "Differences that this could have made are not claimed."
+    ]
 
 
 def certainty(findings: Findings) -> str:

@@ -9,12 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import cell_entry, request_row, write_manifest, write_tables
+from runs import cell_entry, request_row, step_row, write_manifest, write_tables
 
 from replay.metrics import measure
 from replay.metrics.arms import Values, arms
 from replay.metrics.paired import Difference, compare, compare_values, interval
-from replay.results import read_run
+from replay.results import Run, read_run
+
+
+def paired(run: Run, metric: str, seed: int = 0) -> Difference:
+    """The two arms of a run, compared."""
+    found = measure(run)
+    return compare(found.requests, Values(found.summary), metric, *arms(run), seed=seed)
+
 
 Latency = Callable[[int, int], float]  # of a row, in a repeat
 
@@ -29,7 +36,7 @@ def against(folder: Path, other: Latency, base: Latency = lambda row, repeat: 0.
             write_tables(folder / "cells" / name, rows)
             cells.append(cell_entry(name, repeat=repeat))
     run = read_run(write_manifest(folder, cells, rows=40))
-    return compare(measure(run).requests, "ttft", *arms(run), seed=1)
+    return paired(run, "ttft", seed=1)
 
 
 def test_a_constant_difference_is_seen_exactly(tmp_path: Path) -> None:
@@ -73,9 +80,8 @@ def test_only_requests_that_have_the_metric_in_both_are_paired(tmp_path: Path) -
             rows[0] = request_row(0, status="rejected")
         write_tables(tmp_path / "cells" / f"continuous-{policy}", rows)
     run = read_run(write_manifest(tmp_path, [cell_entry("continuous-fifo"), cell_entry("continuous-sjf")], rows=5))
-    found = measure(run)
-    assert compare(found.requests, "ttft", *arms(run)).pairs == 4
-    assert compare(found.requests, "good", *arms(run)).difference == pytest.approx(-0.2)
+    assert paired(run, "ttft").pairs == 4
+    assert paired(run, "good").difference == pytest.approx(-0.2)
 
 
 def test_throughput_has_no_interval_and_small_differences_are_ties(tmp_path: Path) -> None:
@@ -105,5 +111,26 @@ def test_nothing_is_claimed_from_one_request(tmp_path: Path) -> None:
     for policy, end in (("fifo", 1.0), ("sjf", 2.0)):
         write_tables(tmp_path / "cells" / f"continuous-{policy}", [request_row(0, token_times=[end])])
     run = read_run(write_manifest(tmp_path, [cell_entry("continuous-fifo"), cell_entry("continuous-sjf")], rows=1))
-    found = compare(measure(run).requests, "ttft", *arms(run))
+    found = paired(run, "ttft")
     assert (found.difference, found.low, found.seen) == (1.0, None, False)
+
+
+def at_pace(pace: float, latency: float, folder: Path) -> Difference:
+    """sjf with this TTFT against fifo with 100 ms, when fifo's steps took `pace` times what the cost model says."""
+    cost = {"fixed": 0.010, "prefill": 0.0, "decode": 0.0, "context": 0.0}
+    cells = []
+    for policy, seconds, step in (("fifo", 0.1, 0.010 * pace), ("sjf", latency, 0.010)):
+        rows = [request_row(row, arrival=row, token_times=[row + seconds]) for row in range(40)]
+        write_tables(folder / "cells" / f"continuous-{policy}", rows, steps=[step_row(0, start=0.0, end=step)])
+        cells.append(cell_entry(f"continuous-{policy}", cost=cost))
+    return paired(read_run(write_manifest(folder, cells, rows=40)), "ttft")
+
+
+def test_a_difference_that_the_machines_pace_may_have_made_is_not_claimed(tmp_path: Path) -> None:
+    even, helped = at_pace(1.0, 0.08, tmp_path / "even"), at_pace(1.2, 0.08, tmp_path / "helped")
+    assert (even.advantage, even.seen) == (pytest.approx(1.0), True)
+    assert helped.advantage == pytest.approx(1.2)  # fifo's steps were slower by a fifth
+    assert helped.apparent
+    assert not helped.seen  # 0.1 / 0.08 = 1.25, and 1.2 ** 5 = 2.49
+    assert at_pace(1.2, 0.03, tmp_path / "large").seen  # 3.3 is more than a fifth can make of it
+    assert at_pace(0.8, 0.08, tmp_path / "spite").seen  # fifo had the faster machine and did worse all the same
