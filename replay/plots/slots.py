@@ -77,6 +77,8 @@ def _strip(axes: Axes, waiting: pl.DataFrame, longest: int, window: Window) -> N
     """The queue above a panel, on one scale in all panels: an idle slot means one thing when nobody waits."""
     before = waiting.filter(pl.col("time") <= window.start).tail(1)
     inside = pl.concat([before, waiting.filter(pl.col("time").is_between(window.start, window.end, closed="right"))])
+    last = inside.tail(1).with_columns(time=pl.lit(window.end))  # what it was last, it is to the edge
+    inside = pl.concat([inside, last])
     axes.fill_between(inside["time"], inside["waiting"], step="post", color=QUEUE, linewidth=0)
     axes.set_ylim(0, max(longest, 1))
     axes.set_yticks([0, longest] if longest else [0])
