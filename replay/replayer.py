@@ -20,7 +20,7 @@ from replay.predictors import Predictor
 from replay.records import Records
 from replay.request import Request, Workload
 from replay.scheduler import Limits, Mode, Policy, Scheduler
-from replay.scheduler.scheduler import write_request
+from replay.scheduler.rows import write_request
 
 
 @dataclass(slots=True, frozen=True)

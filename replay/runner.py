@@ -17,15 +17,12 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from replay.clock import Clock, VirtualClock, WallClock
+from replay.clock import WallClock
+from replay.engines import Engines
 from replay.errors import ReplayError
-from replay.executors.interface import Executor
-from replay.executors.simulated import SimulatedExecutor
-from replay.executors.torch import build_torch_executor
 from replay.experiment.grid import Cell, cells, folder_name
 from replay.experiment.loading import Experiment
-from replay.experiment.settings import Engine
-from replay.machine import hardware, versions
+from replay.manifest import new_manifest
 from replay.pool import KVPool
 from replay.records import Records
 from replay.records_writer import RecordsWriter
@@ -37,8 +34,6 @@ from replay.traces.transforms import apply_transforms
 from replay.traces.workload import workload
 
 FLUSH_SECONDS = 1.0  # rows reach the disk at least this often
-MANIFEST_FORMAT = 1
-WARM_ROWS, WARM_TOKENS, WARM_CONTEXT = 64, 512, 4096  # a warm-up looks no further: beyond, the cost model extrapolates
 
 log = logging.getLogger(__name__)
 
@@ -103,15 +98,15 @@ class Runner:
         self._traces = traces
         self._observer = observer
         self._stop = stop
-        self._executor: tuple[Engine, Executor] | None = None
         self.cells = cells(experiment, [folder_name(trace.name) for trace in traces])
+        self._engines = Engines(experiment, traces, self.cells, observer.remark)
 
     def run(self, output: Path | None = None) -> Run:
         """Replay every cell into `output` (or a new folder below `outputs/`)."""
         started = datetime.now(UTC)
         folder = claim_folder(output, folder_name(self._experiment.name), started.astimezone())
-        manifest = self._manifest(started)
-        self._prove(folder, manifest)
+        manifest = new_manifest(self._experiment, self._traces, self.cells, started)
+        self._prove(folder)
         write_experiment(folder, self._experiment.document)
         write_manifest(folder, manifest)
         for number, cell in enumerate(self.cells):
@@ -121,7 +116,8 @@ class Runner:
             entry = manifest["cells"][number]
             entry["status"] = "running"
             write_manifest(folder, manifest)
-            self._run_cell(cell, entry, manifest, folder / "cells" / cell.name)
+            self._run_cell(cell, entry, folder / "cells" / cell.name)
+            manifest["engines"] = [asdict(description) for description in self._engines.descriptions]
             write_manifest(folder, manifest)
             self._observer.cell_ended(cell, entry)
         manifest["status"] = self._status(manifest["cells"])
@@ -129,21 +125,21 @@ class Runner:
         write_manifest(folder, manifest)
         return Run(folder, manifest)
 
-    def _prove(self, folder: Path, manifest: dict[str, Any]) -> None:
+    def _prove(self, folder: Path) -> None:
         """Build the first engine. One that cannot be built is the experiment's fault: no run is left behind."""
         try:
-            self._engine(self.cells[0], manifest)
+            self._engines.of(self.cells[0])
         except BaseException:
             folder.rmdir()
             raise
 
-    def _run_cell(self, cell: Cell, entry: dict[str, Any], manifest: dict[str, Any], folder: Path) -> None:
+    def _run_cell(self, cell: Cell, entry: dict[str, Any], folder: Path) -> None:
         """One cell, whatever happens in it: its files are written and its entry says how it ended."""
         records = Records()
         writer = RecordsWriter(records, folder)
         replayer: Replayer | None = None
         try:
-            executor, clock = self._engine(cell, manifest)
+            executor, clock = self._engines.of(cell)
             requests = workload(self._traces[cell.trace], priority_order=self._experiment.priority_order)
             executor.prepare(requests)
             pool = KVPool(cell.engine.kv_blocks, cell.engine.block_size)
@@ -179,45 +175,6 @@ class Runner:
             writer.close()
             entry.update(self._outcome(folder))
 
-    def _engine(self, cell: Cell, manifest: dict[str, Any]) -> tuple[Executor, Clock | None]:
-        """The executor of a cell, built and warmed up when its settings are new; and its clock, unless the wall's."""
-        if cell.engine.kind == "simulated":
-            clock = VirtualClock()
-            simulated = SimulatedExecutor(cell.engine.cost.model(), clock)
-            manifest["engines"] = [asdict(simulated.describe())]
-            return simulated, clock
-        if self._executor is None or self._executor[0] != cell.engine:
-            self._executor = None  # let go of its memory first
-            self._observer.remark(f"building the engine: {cell.engine.model}, {cell.engine.kv_blocks} KV blocks")
-            executor = build_torch_executor(
-                model=cell.engine.model,
-                device=cell.engine.device,
-                dtype=cell.engine.dtype,
-                threads=cell.engine.threads,
-                blocks=cell.engine.kv_blocks,
-                block_size=cell.engine.block_size,
-                seed=self._experiment.seed,
-            )
-            executor.warm_up(**self._shapes(cell.engine))
-            manifest["engines"].append(asdict(executor.describe()))
-            self._executor = (cell.engine, executor)
-        return self._executor[1], None
-
-    def _shapes(self, engine: Engine) -> dict[str, int]:
-        """How large the steps to come are, at most: what a warm-up should have seen."""
-        modes = [self._experiment.make_mode(cell.mode) for cell in self.cells if cell.engine == engine]
-        longest = [
-            trace.frame.select(
-                prompt=pl.col("prompt_tokens").max(), whole=(pl.col("prompt_tokens") + pl.col("output_tokens")).max()
-            ).row(0)
-            for trace in self._traces
-        ]
-        return {
-            "rows": min(WARM_ROWS, max(mode.slots for mode in modes)),
-            "tokens": min(WARM_TOKENS, max(prompt for prompt, _ in longest)),
-            "context": min(WARM_CONTEXT, max(whole for _, whole in longest), engine.kv_blocks * engine.block_size),
-        }
-
     def _outcome(self, folder: Path) -> dict[str, Any]:
         """How many requests ended how, and whether arrivals were taken in on time: read back from the rows."""
         rows = pl.read_parquet(folder / "requests.parquet", columns=["status", "lag"])
@@ -235,54 +192,9 @@ class Runner:
         }
 
     def _status(self, entries: list[dict[str, Any]]) -> str:
-        if self._stop.is_set():
+        if self._stop.is_set() and any(entry["status"] in ("pending", "interrupted") for entry in entries):
             return "interrupted"
         return "failed" if all(entry["status"] == "failed" for entry in entries) else "complete"
-
-    def _manifest(self, started: datetime) -> dict[str, Any]:
-        experiment = self._experiment
-        return {
-            "format": MANIFEST_FORMAT,
-            "name": experiment.name,
-            "created": started.isoformat(timespec="seconds"),
-            "status": "running",
-            "versions": versions(),
-            "hardware": hardware(),
-            "priority_order": experiment.priority_order,
-            "predictor": experiment.predictor.name,
-            "predictor_options": experiment.predictor.settings,
-            "goals": experiment.goals.model_dump(),
-            "length_bins": experiment.length_bins,
-            "lag_limit_ms": experiment.lag_limit_ms,
-            "seed": experiment.seed,
-            "repeats": experiment.repeats,
-            "engines": [],
-            "traces": [_trace_entry(trace) for trace in self._traces],
-            "cells": [self._cell_entry(cell) for cell in self.cells],
-        }
-
-    def _cell_entry(self, cell: Cell) -> dict[str, Any]:
-        mode = self._experiment.make_mode(cell.mode)
-        return {
-            "cell": cell.name,
-            "trace": self._traces[cell.trace].name,
-            "mode": cell.mode.name,
-            "policy": cell.policy.name,
-            "repeat": cell.repeat,
-            "variant": cell.variant,
-            "settings": cell.settings(),
-            "simulated": cell.engine.kind == "simulated",
-            "padded": mode.padded,
-            "slots": mode.slots,
-            "blocks": cell.engine.kv_blocks,
-            "requests": self._traces[cell.trace].frame.height,
-            "status": "pending",
-            "error": None,
-            "cost": None,  # seconds of a step as the engine's cost model has them: fitted at warm-up, or given
-            "valid": None,
-            "invalid_reason": None,
-            "lag_p99_ms": None,
-        }
 
 
 class _Watch:
@@ -302,20 +214,3 @@ class _Watch:
             self._writer.flush()
             self._flushed = now
         self._observer.progressed(progress)
-
-
-def _trace_entry(trace: Trace) -> dict[str, Any]:
-    extent = trace.extent()
-    return {
-        "name": trace.name,
-        "path": str(trace.path),
-        "sha256": trace.sha256,
-        "rows": extent.rows,
-        "span_s": extent.span,
-        "prompt_tokens": extent.prompt_tokens,
-        "output_tokens": extent.output_tokens,
-        "skipped": trace.skipped,
-        "notes": trace.notes,
-        "history": trace.history,
-        "transforms": [asdict(change) for change in trace.changes],
-    }

@@ -16,6 +16,7 @@ from replay.request import Request, Status
 from replay.scheduler.limits import Limits, TimeOuts
 from replay.scheduler.modes import Mode
 from replay.scheduler.policy import Policy
+from replay.scheduler.rows import write_request, write_step
 from replay.scheduler.spans import Spans, kind_of
 from replay.scheduler.state import State
 from replay.scheduler.step import Step
@@ -189,31 +190,7 @@ class Scheduler:
             self._spans.note(request, kind_of(request, share), batch, step.number, step.now, end)
             if share is not None:
                 self._spans.add(request.row, share.tokens, padded=batch.padding is not None)
-        pool = self.state.pool
-        self._records.steps.append(
-            step=step.number,
-            start=step.now,
-            launched=launched,
-            end=end,
-            waiting=len(self.state.waiting),
-            running=len(self.state.resident),
-            scheduled=len(batch.shares),
-            prefill_tokens=batch.prefill_tokens,
-            decodes=batch.decodes,
-            padding_tokens=batch.padding_tokens,
-            context_tokens=batch.context_tokens,
-            new_tokens=sum(share.samples for share in batch.shares),
-            admitted=len(step.admitted),
-            evicted=len(step.evicted),
-            used_blocks=pool.blocks - pool.free_blocks,
-            bound=self._bound(step),
-        )
-
-    def _bound(self, step: Step) -> str:
-        """What a request went without for, in this step: the gate too when nobody asked because it was closed."""
-        if step.bound is not None:
-            return step.bound
-        return "gate" if self.state.waiting and not step.gate else "nothing"
+        write_step(self._records, self.state, step, batch, launched, end)
 
     def _deliver(self, now: float) -> None:
         """Let complete answers go: each at once, or in padded modes all of a batch when the last of it is complete."""
@@ -235,40 +212,3 @@ class Scheduler:
         write_request(self._records, request, self._output_tokens[request.row], self._cost, self.mode.budget)
         if self._on_end is not None:
             self._on_end(request, now)
-
-
-def write_request(
-    records: Records, request: Request, output_tokens: int, cost: CostModel, token_budget: int | None
-) -> None:
-    """The row of a request that is over, whether or not it ever reached the scheduler."""
-    complete = request.status == "completed"
-    records.requests.append(
-        row=request.row,
-        request_id=request.request_id,
-        user=request.user,
-        session=request.session,
-        turn=request.turn,
-        priority=request.priority,
-        urgency=request.urgency,
-        slo=request.slo,
-        deadline=request.deadline,
-        prompt_tokens=request.prompt_tokens,
-        output_tokens=output_tokens,
-        max_tokens=request.max_tokens,
-        arrival=request.arrival,
-        due=request.due,
-        submitted=request.submitted,
-        lag=request.lag,
-        admitted=request.admitted,
-        first_token=request.token_times[0] if request.token_times else None,
-        last_token=request.token_times[-1] if complete else None,
-        finished=request.finished,
-        ended=request.ended,
-        status=request.status,
-        reason=request.reason,
-        generated_tokens=request.generated,
-        evictions=request.evictions,
-        recomputed_tokens=request.recomputed_tokens,
-        alone=cost.alone(request.prompt_tokens, output_tokens, token_budget),
-        token_times=request.token_times,
-    )

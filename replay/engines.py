@@ -1,0 +1,78 @@
+"""The engine of a cell: built and warmed up when its settings are new, and kept while cells go on asking for it.
+
+Engines are built here and nowhere else; only one is held at a time, for its memory's sake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+from replay.clock import Clock, VirtualClock
+from replay.executors.interface import Description, Executor
+from replay.executors.simulated import SimulatedExecutor
+from replay.executors.torch import build_torch_executor
+from replay.experiment.grid import Cell
+from replay.experiment.loading import Experiment
+from replay.experiment.settings import Engine
+from replay.traces.table import Trace
+
+WARM_ROWS, WARM_TOKENS, WARM_CONTEXT = 64, 512, 4096  # a warm-up looks no further: beyond, the cost model extrapolates
+
+
+class Engines:
+    """The engines of a run, one at a time. `descriptions` says what each was, in the order in which they were built."""
+
+    def __init__(
+        self, experiment: Experiment, traces: list[Trace], cells: list[Cell], remark: Callable[[str], None]
+    ) -> None:
+        self._experiment = experiment
+        self._traces = traces
+        self._cells = cells
+        self._remark = remark
+        self._held: tuple[Engine, Executor] | None = None
+        self.descriptions: list[Description] = []
+
+    def of(self, cell: Cell) -> tuple[Executor, Clock | None]:
+        """The executor of a cell, and its clock, unless the wall's. Raises EngineError when it cannot be built."""
+        if cell.engine.kind == "simulated":
+            clock = VirtualClock()
+            simulated = SimulatedExecutor(cell.engine.cost.model(), clock)
+            if simulated.describe() not in self.descriptions:
+                self.descriptions.append(simulated.describe())
+            return simulated, clock
+        if self._held is None or self._held[0] != cell.engine:
+            self._held = None  # let go of its memory first
+            self._held = (cell.engine, self._build(cell.engine))
+        return self._held[1], None
+
+    def _build(self, engine: Engine) -> Executor:
+        self._remark(f"building the engine: {engine.model}, {engine.kv_blocks} KV blocks")
+        executor = build_torch_executor(
+            model=engine.model,
+            device=engine.device,
+            dtype=engine.dtype,
+            threads=engine.threads,
+            blocks=engine.kv_blocks,
+            block_size=engine.block_size,
+            seed=self._experiment.seed,
+        )
+        executor.warm_up(**self._shapes(engine))
+        if executor.describe() not in self.descriptions:  # repeats build it again
+            self.descriptions.append(executor.describe())
+        return executor
+
+    def _shapes(self, engine: Engine) -> dict[str, int]:
+        """How large the steps to come are, at most: what a warm-up should have seen."""
+        modes = [self._experiment.make_mode(cell.mode) for cell in self._cells if cell.engine == engine]
+        prompt, answer = pl.col("prompt_tokens"), pl.col("output_tokens")
+        longest: list[tuple[Any, Any]] = [
+            trace.frame.select(prompt.max(), (prompt + answer).max().alias("context")).row(0) for trace in self._traces
+        ]
+        return {
+            "rows": min(WARM_ROWS, max(mode.slots for mode in modes)),
+            "tokens": min(WARM_TOKENS, max(prompt for prompt, _ in longest)),
+            "context": min(WARM_CONTEXT, max(context for _, context in longest), engine.kv_blocks * engine.block_size),
+        }

@@ -1,0 +1,81 @@
+"""What `manifest.json` says of a run before its first step: what is to be run, on what, with which traces.
+
+The runner fills in how each cell ended. Whatever reads a run reads this, so its keys are a format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from replay.experiment.grid import Cell
+from replay.experiment.loading import Experiment
+from replay.machine import hardware, versions
+from replay.traces.table import Trace
+
+FORMAT = 1
+
+
+def new_manifest(experiment: Experiment, traces: list[Trace], cells: list[Cell], started: datetime) -> dict[str, Any]:
+    """The manifest of a run that begins now: every cell is pending."""
+    return {
+        "format": FORMAT,
+        "name": experiment.name,
+        "created": started.isoformat(timespec="seconds"),
+        "status": "running",
+        "versions": versions(),
+        "hardware": hardware(),
+        "priority_order": experiment.priority_order,
+        "predictor": experiment.predictor.name,
+        "predictor_options": experiment.predictor.settings,
+        "goals": experiment.goals.model_dump(),
+        "length_bins": experiment.length_bins,
+        "lag_limit_ms": experiment.lag_limit_ms,
+        "seed": experiment.seed,
+        "repeats": experiment.repeats,
+        "engines": [],
+        "traces": [_trace_entry(trace) for trace in traces],
+        "cells": [_cell_entry(experiment, traces[cell.trace], cell) for cell in cells],
+    }
+
+
+def _cell_entry(experiment: Experiment, trace: Trace, cell: Cell) -> dict[str, Any]:
+    mode = experiment.make_mode(cell.mode)
+    return {
+        "cell": cell.name,
+        "trace": trace.name,
+        "mode": cell.mode.name,
+        "policy": cell.policy.name,
+        "repeat": cell.repeat,
+        "variant": cell.variant,
+        "settings": cell.settings(),
+        "simulated": cell.engine.kind == "simulated",
+        "padded": mode.padded,
+        "slots": mode.slots,
+        "blocks": cell.engine.kv_blocks,
+        "requests": trace.frame.height,
+        "status": "pending",
+        "error": None,
+        "cost": None,  # seconds of a step as the engine's cost model has them: fitted at warm-up, or given
+        "valid": None,
+        "invalid_reason": None,
+        "lag_p99_ms": None,
+    }
+
+
+def _trace_entry(trace: Trace) -> dict[str, Any]:
+    extent = trace.extent()
+    return {
+        "name": trace.name,
+        "path": str(trace.path),
+        "sha256": trace.sha256,
+        "rows": extent.rows,
+        "span_s": extent.span,
+        "prompt_tokens": extent.prompt_tokens,
+        "output_tokens": extent.output_tokens,
+        "skipped": trace.skipped,
+        "notes": trace.notes,
+        "history": trace.history,
+        "transforms": [asdict(change) for change in trace.changes],
+    }

@@ -1,0 +1,79 @@
+"""What the scheduler writes down: a row for each request that is over, and one for each step.
+
+It copies what is known and computes no metric.
+"""
+
+from __future__ import annotations
+
+from replay.executors.interface import Batch, CostModel
+from replay.records import Records
+from replay.request import Request
+from replay.scheduler.state import State
+from replay.scheduler.step import Step
+
+
+def write_request(
+    records: Records, request: Request, output_tokens: int, cost: CostModel, token_budget: int | None
+) -> None:
+    """The row of a request that is over, whether or not it ever reached the scheduler."""
+    complete = request.status == "completed"
+    records.requests.append(
+        row=request.row,
+        request_id=request.request_id,
+        user=request.user,
+        session=request.session,
+        turn=request.turn,
+        priority=request.priority,
+        urgency=request.urgency,
+        slo=request.slo,
+        deadline=request.deadline,
+        prompt_tokens=request.prompt_tokens,
+        output_tokens=output_tokens,
+        max_tokens=request.max_tokens,
+        arrival=request.arrival,
+        due=request.due,
+        submitted=request.submitted,
+        lag=request.lag,
+        admitted=request.admitted,
+        first_token=request.token_times[0] if request.token_times else None,
+        last_token=request.token_times[-1] if complete else None,
+        finished=request.finished,
+        ended=request.ended,
+        status=request.status,
+        reason=request.reason,
+        generated_tokens=request.generated,
+        evictions=request.evictions,
+        recomputed_tokens=request.recomputed_tokens,
+        alone=cost.alone(request.prompt_tokens, output_tokens, token_budget),
+        token_times=request.token_times,
+    )
+
+
+def write_step(records: Records, state: State, step: Step, batch: Batch, launched: float, end: float) -> None:
+    """The row of a step whose batch was handed over at `launched` and was back at `end`; residents as it left them."""
+    pool = state.pool
+    records.steps.append(
+        step=step.number,
+        start=step.now,
+        launched=launched,
+        end=end,
+        waiting=len(state.waiting),
+        running=len(state.resident),
+        scheduled=len(batch.shares),
+        prefill_tokens=batch.prefill_tokens,
+        decodes=batch.decodes,
+        padding_tokens=batch.padding_tokens,
+        context_tokens=batch.context_tokens,
+        new_tokens=sum(share.samples for share in batch.shares),
+        admitted=len(step.admitted),
+        evicted=len(step.evicted),
+        used_blocks=pool.blocks - pool.free_blocks,
+        bound=_bound(state, step),
+    )
+
+
+def _bound(state: State, step: Step) -> str:
+    """What a request went without for, in this step: the gate too when nobody asked because it was closed."""
+    if step.bound is not None:
+        return step.bound
+    return "gate" if state.waiting and not step.gate else "nothing"
