@@ -10,6 +10,7 @@ import polars as pl
 
 from replay.metrics.arms import Arm, Values
 from replay.metrics.paired import PAIRED, Difference, compare, compare_values
+from replay.metrics.shifts import Shift, shifts
 
 BASE_POLICY = "fifo"
 QUEUEING = 0.05
@@ -23,6 +24,7 @@ class Contrast:
     base: Arm
     other: Arm
     differences: dict[str, Difference]
+    shifts: list[Shift]  # group by group; of policies only
 
     @property
     def name(self) -> str:
@@ -49,7 +51,8 @@ def contrasts(found: Sequence[Arm], requests: pl.DataFrame, values: Values, seed
     def against(base: Arm, other: Arm) -> Contrast:
         differences = {metric: compare(requests, values, metric, base, other, seed) for metric in PAIRED}
         differences["output_throughput"] = compare_values(values, "output_throughput", "value", base, other)
-        return Contrast(base, other, differences)
+        groups = shifts(requests, values, base, other, seed) if base.mode == other.mode else []
+        return Contrast(base, other, differences, groups)
 
     policies = [
         against(base, arm)

@@ -27,7 +27,11 @@ SUMMARY = pl.Schema(
         "unit": pl.String,
     }
 )
-FACTS = {"row": pl.Int64, "user": pl.String, "arrival": pl.Float64, "due": pl.Float64, "status": pl.String}
+FACTS = {
+    **{"row": pl.Int64, "user": pl.String, "arrival": pl.Float64, "due": pl.Float64, "status": pl.String},
+    **{f"group_{by}": pl.String for by in BREAKDOWNS[1:]},
+    **{f"place_{by}": pl.Int32 for by in BREAKDOWNS[1:]},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from replay.metrics.contrasts import Contrast, base_policy, queued
 from replay.metrics.notation import duration, enumerate_words, number, percent, plural, span
 from replay.metrics.paired import STEADY, Difference
 from replay.report.findings import Findings
+from replay.report.who_pays import who_pays
 
 CLAIM = "95 % interval"
 
@@ -70,7 +71,10 @@ def _of_trace(findings: Findings, trace: str) -> list[str]:
     families: dict[tuple[str, str], list[Contrast]] = {}
     for contrast in contrasts.policies:
         families.setdefault((contrast.base.mode, contrast.base.variant), []).append(contrast)
-    sentences += [_policies(family, findings) for family in families.values()]
+    for family in families.values():
+        sentences.append(_policies(family, findings))
+        if any(queued(arm, findings.values) for arm in _members(family)) and (told := who_pays(family)):
+            sentences.append(told)
     sentences += _swept(contrasts.swept, findings)
     if goodput := _goodput(findings.of(trace), findings):
         sentences.append(goodput)
@@ -129,11 +133,14 @@ def _direction(pair: Contrast, metric: str) -> int:
     return 1 if difference.difference > 0 else -1
 
 
+def _members(family: Sequence[Contrast]) -> list[Arm]:
+    return [family[0].base, *(contrast.other for contrast in family)]
+
+
 def _policies(family: Sequence[Contrast], findings: Findings) -> str:
     """The policies within one mode, against its base."""
     base = family[0].base
-    members = [base, *(contrast.other for contrast in family)]
-    if not any(queued(arm, findings.values) for arm in members):
+    if not any(queued(arm, findings.values) for arm in _members(family)):
         return (
             f"**Policies in {base.setting}**: no queueing: policies cannot be told apart, "
             "because hardly any request was left waiting when others were admitted."
@@ -152,7 +159,7 @@ def _policies(family: Sequence[Contrast], findings: Findings) -> str:
     if unclaimed:
         told.append(f"nothing can be claimed of {enumerate_words(unclaimed)}: the machine ran at another pace")
     if unseen:
-        told.append(f"no difference seen for {enumerate_words(unseen)}")
+        told.append(f"no difference seen on average for {enumerate_words(unseen)}")
     return f"**Policies in {base.setting}**, against {base.policy}: {'; '.join(told)}."
 
 

@@ -241,5 +241,16 @@ def test_arrivals_are_absolute_deadlines_and_latency_counts_from_them(tmp_path: 
     assert ((kept["finished"] - kept["due"]) - (wait + service)).abs().max() < 1e-9
     # One slot: a request is admitted when the one before is done, so queueing shows up in full at the end.
     assert (kept["admitted"].slice(1) >= kept["finished"].slice(0, 199)).all()
-    manifest = strict((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["cells"][0]["lag_p99_ms"] is not None
+    assert strict((tmp_path / "run" / "manifest.json").read_text())["cells"][0]["lag_p99_ms"] is not None
+
+
+def test_a_cell_that_takes_arrivals_in_too_late_is_invalid_and_strict_says_so(tmp_path: Path) -> None:
+    """No machine is within a millionth of a millisecond."""
+    rows = [{"arrival_ms": 5.0 * row, "prompt_tokens": 4, "output_tokens": 2} for row in range(20)]
+    trace = write_trace(tmp_path / "steady.parquet", rows)
+    arguments = ("run", "--trace", trace, "--policy", "fifo", "--mode", "continuous", "--set", "engine.threads=1")
+    done = replay(*arguments, "--set", "lag_limit_ms=1e-6", "--no-plots", "--strict", "--output", tmp_path / "run")
+    assert done.returncode == 1
+    assert "continuous-fifo is invalid: lag p99 is" in done.stderr
+    assert "invalid" in (tmp_path / "run" / "comparison.md").read_text()
+    assert not strict((tmp_path / "run" / "manifest.json").read_text())["cells"][0]["valid"]
