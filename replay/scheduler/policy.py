@@ -71,7 +71,7 @@ class Ordered(Policy):
         return request.due
 
     def run_key(self, request: Request, step: Step) -> tuple[float, ...]:
-        """Which running request gets its tokens first: the longest resident unless overridden."""
+        """Which running request gets its tokens first among decodes, then among prompts: the longest resident."""
         return (request.sequence,)
 
     def victim(self, request: Request, step: Step) -> Request:
@@ -92,8 +92,8 @@ class Ordered(Policy):
                 self._queue.set_aside()
 
     def schedule(self, step: Step) -> None:
-        for request in sorted(step.running, key=lambda running: self.run_key(running, step)):
-            self._keep_running(request, step)
+        for request in sorted(step.running, key=lambda running: (running.prefilling, *self.run_key(running, step))):
+            self._keep_running(request, step)  # decodes come first, so that no prompt's chunk stops one
         if step.evicted and step.shares:
             return  # blocks are short: whoever joins now is evicted next
         skipped = 0

@@ -84,6 +84,14 @@ def test_chunked_prefill_keeps_to_the_budget_and_never_stops_a_decode() -> None:
     assert replayed.steps["bound"].to_list()[1:3] == ["nothing", "nothing"]
 
 
+def test_not_even_an_urgent_prompt_stops_a_decode() -> None:
+    # Budget 4. The urgent one's prompt of 9 leaves the other its token in every step: chunks of 3, 3 and 3.
+    rows = [request(0, 0.0, 1, priority=0), request(1, 0.005, 9, priority=5)]
+    replayed = simulate(rows, [6, 1], policy="priority", max_running=2, token_budget=4)
+    assert replayed.requests.sort("row")["token_times"].to_list()[0] == [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]
+    assert replayed.column("first_token")[1] == 0.040
+
+
 def test_whole_prefill_waits_for_room_in_the_budget() -> None:
     rows = [request(0, 0.0, 6), request(1, 0.0, 6)]
     replayed = simulate(rows, [3, 3], mode="continuous", max_running=2, token_budget=8, prefill="whole")
