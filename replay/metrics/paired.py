@@ -24,7 +24,7 @@ RESAMPLES = 2000
 TIE = 0.05
 """Relative difference of two numbers that have no interval (throughput, run once) up to which they count as equal."""
 STEADY = 1.05
-"""Ratio of two arms' paces up to which the machine counts as equally fast in both."""
+"""Ratio of the slowest to the fastest pace up to which nothing is said of the machine's speed."""
 AMPLIFICATION = {"output_throughput": 1.0}
 QUEUE_AMPLIFICATION = 5.0
 """A slower machine shows in throughput at its own ratio, and in a queue's waits at a power of it."""
@@ -68,7 +68,7 @@ class Difference:
         better = rises == (self.difference > 0)  # the other did better
         helped = self.advantage if better else 1 / self.advantage
         effect = max(other_mean, self.base_mean) / min(other_mean, self.base_mean)
-        return helped > STEADY and effect <= helped ** AMPLIFICATION.get(self.metric, QUEUE_AMPLIFICATION)
+        return helped > 1 and effect <= helped ** AMPLIFICATION.get(self.metric, QUEUE_AMPLIFICATION)
 
     @property
     def apparent(self) -> bool:
