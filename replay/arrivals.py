@@ -62,14 +62,5 @@ class Arrivals:
         self._come(following)
         return []
 
-    def remaining(self) -> list[Request]:
-        """Everybody who has not come, by row; nobody is left afterwards."""
-        left = [request for _, _, request in self._coming]
-        for turns in self._later.values():
-            left.extend(turns)
-        self._coming.clear()
-        self._later.clear()
-        return sorted(left, key=lambda request: request.row)
-
     def _come(self, request: Request) -> None:
         heapq.heappush(self._coming, (request.due, request.row, request))

@@ -12,6 +12,7 @@ import time
 from typing import Protocol
 
 NANOSECONDS = 1_000_000_000
+LOOK = 0.05  # seconds after which a sleeper looks whether it is to stop
 
 
 def to_nanosecond(seconds: float) -> float:
@@ -23,6 +24,9 @@ class Clock(Protocol):
     """Seconds since zero, and a way to wait for a later instant. `zero_unix`: when the zero was, if it ever was."""
 
     zero_unix: float | None
+
+    def start(self) -> None:
+        """Set the zero to this instant."""
 
     def now(self) -> float:
         """Seconds since the clock's zero."""
@@ -36,6 +40,9 @@ class WallClock:
 
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = stop or threading.Event()
+        self.start()
+
+    def start(self) -> None:
         self.zero_unix: float | None = time.time()
         self._zero = time.monotonic_ns()
 
@@ -43,8 +50,9 @@ class WallClock:
         return (time.monotonic_ns() - self._zero) / NANOSECONDS
 
     def sleep_until(self, instant: float) -> None:
+        # Not `stop.wait`: a signal handler that sets the event in the middle of one would wait for itself.
         while (left := instant - self.now()) > 0 and not self._stop.is_set():
-            self._stop.wait(left)
+            time.sleep(min(left, LOOK))
 
 
 class VirtualClock:
@@ -55,8 +63,14 @@ class VirtualClock:
     def __init__(self) -> None:
         self._nanoseconds = 0
 
+    def start(self) -> None:
+        self._nanoseconds = 0
+
     def now(self) -> float:
         return self._nanoseconds / NANOSECONDS
 
     def sleep_until(self, instant: float) -> None:
-        self._nanoseconds = max(self._nanoseconds, round(instant * NANOSECONDS))
+        nanoseconds = round(instant * NANOSECONDS)
+        if nanoseconds / NANOSECONDS < instant:
+            nanoseconds += 1  # never before the instant: who sleeps until then finds it reached
+        self._nanoseconds = max(self._nanoseconds, nanoseconds)

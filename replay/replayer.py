@@ -22,6 +22,9 @@ from replay.request import Request, Workload
 from replay.scheduler import Limits, Mode, Policy, Scheduler
 from replay.scheduler.rows import write_request
 
+NAP = 1.0  # seconds after which a sleeping loop reports
+PATIENCE = 100  # plans in a row that may evict and run nobody
+
 
 @dataclass(slots=True, frozen=True)
 class Progress:
@@ -59,11 +62,11 @@ class Replayer:
         self._executor = executor
         self._records = records
         self._lengths = workload.output_tokens
-        self._requests = len(workload.requests)
+        self._requests = workload.requests
         self._arrivals = Arrivals(workload.requests)
         self._stop = stop or Event()
         self._watch = watch
-        self._ended = 0
+        self._over: set[int] = set()  # rows that are written
         self.scheduler = Scheduler(
             policy=policy,
             mode=mode,
@@ -85,12 +88,15 @@ class Replayer:
         """
         clock, scheduler, executor = self._clock, self.scheduler, self._executor
         free_at = 0.0  # since when nothing has kept the loop from taking arrivals in
+        fruitless = 0  # plans in a row that evicted and ran nobody
+        clock.start()
         while not self._stop.is_set():
             now = clock.now()
             arrived = self._arrivals.take(now)
             for request in arrived:
                 request.lag = now - max(request.due, free_at)
             batch = scheduler.plan(now, arrived, more=self._arrivals.next_due is not None)
+            fruitless = fruitless + 1 if batch is None and scheduler.evicted else 0
             if batch is not None:
                 launched = clock.now()
                 executor.submit(batch)
@@ -98,22 +104,27 @@ class Replayer:
                 free_at = clock.now()
                 scheduler.complete(batch, launched, free_at)
             elif scheduler.idle and self._arrivals.exhausted:
+                assert len(self._over) == len(self._requests), "every request has exactly one row"
                 self._report(now)
                 return True
-            else:
-                clock.sleep_until(self._next_instant(now))
+            elif not 0 < fruitless < PATIENCE:  # after an eviction the next plan has more room
+                self._sleep_until(self._next_instant(now))
             self._report(now)
         self.abandon("the replay was stopped")
         return False
 
     def abandon(self, reason: str) -> None:
-        """Write a row for everybody who is not over, as `unfinished`: nothing that was measured is lost."""
-        now = self._clock.now()
-        not_come = self._arrivals.remaining()
-        self.scheduler.abandon(now, reason)
-        for request in not_come:
-            self._set_aside(request, "unfinished", reason, now)
-        self._report(now)
+        """Write a row for everybody who has none, as `unfinished`: nothing that was measured is lost."""
+        self.scheduler.abandon()
+        for request in self._requests:
+            if request.row not in self._over:
+                self._set_aside(request, "unfinished", reason)
+
+    def _sleep_until(self, instant: float) -> None:
+        """Sleep, and report now and then, so that rows reach the disk in a long gap too."""
+        while (now := self._clock.now()) < instant and not self._stop.is_set():
+            self._clock.sleep_until(min(instant, now + NAP))
+            self._report(self._clock.now())
 
     def _next_instant(self, now: float) -> float:
         """When there is something to do again; an arrival that has become due meanwhile is at once."""
@@ -131,20 +142,21 @@ class Replayer:
 
     def _follow_up(self, request: Request, now: float) -> None:
         """A request is over: count it, and let its session go on or skip what is left of it."""
-        self._ended += 1
+        self._over.add(request.row)
         for skipped in self._arrivals.ended(request, now):
-            self._set_aside(skipped, "skipped", f"an earlier turn of its session was {request.status}", now)
+            self._set_aside(skipped, "skipped", f"an earlier turn of its session was {request.status}")
 
-    def _set_aside(self, request: Request, status: Literal["skipped", "unfinished"], reason: str, now: float) -> None:
-        """The row of a request that never reached the scheduler."""
-        self._ended += 1
-        request.state, request.status, request.reason, request.ended = "ended", status, reason, now
-        budget = self.scheduler.mode.budget
-        write_request(self._records, request, self._lengths[request.row], self._executor.cost, budget)
+    def _set_aside(self, request: Request, status: Literal["skipped", "unfinished"], reason: str) -> None:
+        """The row of a request that got no end from the scheduler, and so has no instant at which it ended."""
+        self._over.add(request.row)
+        request.state, request.status, request.reason = "ended", status, reason
+        request.ended = request.finished = None
+        mode = self.scheduler.mode
+        write_request(self._records, request, self._lengths[request.row], self._executor.cost, mode)
 
     def _report(self, now: float) -> None:
         if self._watch is not None:
             state = self.scheduler.state
             used = state.pool.blocks - state.pool.free_blocks
             running, waiting = len(state.resident), len(state.waiting)
-            self._watch(Progress(now, self._ended, self._requests, running, waiting, used, state.pool.blocks))
+            self._watch(Progress(now, len(self._over), len(self._requests), running, waiting, used, state.pool.blocks))

@@ -68,6 +68,11 @@ class Request:
         return self.context - self.computed
 
     @property
+    def undelivered(self) -> bool:
+        """Whether its answer is complete and still held, for the others of its batch."""
+        return self.status == "completed" and self.finished is None
+
+    @property
     def prefilling(self) -> bool:
         """Whether its prompt (or, resumed after an eviction, its prompt and answer so far) is not yet computed."""
         return self.todo > 1 or self.generated == 0

@@ -6,8 +6,9 @@ It knows names and files; what stands in the manifest is the runner's.
 from __future__ import annotations
 
 import json
-import os
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,47 +17,71 @@ import tomli_w
 from replay.errors import OutputError
 from replay.records_writer import replace_file
 
+MANIFEST = "manifest.json"
 
-def claim_folder(output: Path | None, name: str, when: datetime) -> Path:
-    """Make a run's folder: `output`, which must not exist or be empty; or a new one below `outputs/`.
 
-    Raises OutputError when the place is taken, is a file, or cannot be written. Two runs of one second get two folders.
+@dataclass(slots=True, frozen=True)
+class Claim:
+    """A folder that belongs to one run: its manifest is there, empty until the run has begun."""
+
+    folder: Path
+    created: bool  # by the claim, rather than by the user
+
+    def give_up(self) -> None:
+        """Leave the place as it was found: nothing was run."""
+        (self.folder / MANIFEST).unlink(missing_ok=True)
+        if self.created:
+            self.folder.rmdir()
+
+
+def claim_folder(output: Path | None, name: str, when: datetime) -> Claim:
+    """Make a run's folder its own: `output`, which must not exist or be empty; or a new one below `outputs/`.
+
+    Raises OutputError when the place is taken, is a file, or cannot be written. Of two runs that ask for one folder at
+    once, one gets it; without a folder of their own, two runs of one second get two.
     """
+    place = output or Path("outputs")
     try:
-        if output is not None:
-            return _claim_exactly(output)
-        base = Path("outputs") / f"{name}-{when:%Y%m%d-%H%M%S}"
-        number = 1
-        while True:
-            folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
-            try:
-                folder.mkdir(parents=True)
-            except FileExistsError:
-                if base.parent.is_file():
-                    raise
-                number += 1
-                continue
-            return folder
+        if output is None:
+            return _claim_new(place, f"{name}-{when:%Y%m%d-%H%M%S}")
+        if output.exists() and not output.is_dir():
+            raise OutputError(f"{output}: is a file; results need a folder of their own")
+        created = not output.exists()
+        output.mkdir(parents=True, exist_ok=True)
+        if any(output.iterdir()):
+            raise FileExistsError
+        return _mark(output, created=created)
+    except FileExistsError as fault:
+        if output is not None and output.is_dir():
+            sentence = f"{output}: holds files already, and a run never overwrites another; name a new folder"
+            raise OutputError(sentence) from fault
+        raise OutputError(f"{place}: no results can be written there (it is, or lies below, a file)") from fault
     except OSError as fault:
-        place = output or Path("outputs")
         raise OutputError(f"{place}: no results can be written there ({fault.strerror or fault})") from fault
 
 
-def _claim_exactly(output: Path) -> Path:
-    if output.exists() and not output.is_dir():
-        raise OutputError(f"{output}: is a file; results need a folder of their own")
-    if output.is_dir() and any(output.iterdir()):
-        raise OutputError(f"{output}: holds files already, and a run never overwrites another; name a new folder")
-    output.mkdir(parents=True, exist_ok=True)
-    if not os.access(output, os.W_OK | os.X_OK):
-        raise OutputError(f"{output}: no results can be written there (permission denied)")
-    return output
+def _claim_new(base: Path, name: str) -> Claim:
+    base.mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        folder = base / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return _mark(folder, created=True)
+    raise AssertionError("there is always a next number")
+
+
+def _mark(folder: Path, *, created: bool) -> Claim:
+    """Only one run can make the manifest."""
+    (folder / MANIFEST).open("x").close()
+    return Claim(folder, created)
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """`manifest.json`, strict JSON, replaced as a whole."""
     text = json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False, default=str) + "\n"
-    replace_file(folder / "manifest.json", lambda file: file.write_text(text, encoding="utf-8"))
+    replace_file(folder / MANIFEST, lambda file: file.write_text(text, encoding="utf-8"))
 
 
 def write_experiment(folder: Path, document: dict[str, Any]) -> None:

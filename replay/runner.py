@@ -12,7 +12,6 @@ import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 from typing import Any, Protocol
 
 import polars as pl
@@ -28,6 +27,7 @@ from replay.records import Records
 from replay.records_writer import RecordsWriter
 from replay.replayer import Progress, Replayer
 from replay.run_folder import claim_folder, write_experiment, write_manifest
+from replay.stopping import Stop
 from replay.traces.reading import read_trace
 from replay.traces.table import Trace
 from replay.traces.transforms import apply_transforms
@@ -91,93 +91,104 @@ def open_traces(experiment: Experiment) -> list[Trace]:
 
 
 class Runner:
-    """One run of an experiment. Set `stop` (from a signal handler) to end it soon and keep what was measured."""
+    """One run of an experiment. Set `stop` (from a signal handler) to end it soon and keep what was measured.
 
-    def __init__(self, experiment: Experiment, traces: list[Trace], observer: Observer, stop: Event) -> None:
+    `folder` is where the run lies once it has begun.
+    """
+
+    def __init__(self, experiment: Experiment, traces: list[Trace], observer: Observer, stop: Stop) -> None:
         self._experiment = experiment
         self._traces = traces
         self._observer = observer
         self._stop = stop
         self.cells = cells(experiment, [folder_name(trace.name) for trace in traces])
         self._engines = Engines(experiment, traces, self.cells, observer.remark)
+        self.folder: Path | None = None
 
     def run(self, output: Path | None = None) -> Run:
         """Replay every cell into `output` (or a new folder below `outputs/`)."""
         started = datetime.now(UTC)
-        folder = claim_folder(output, folder_name(self._experiment.name), started.astimezone())
+        claim = claim_folder(output, folder_name(self._experiment.name), started.astimezone())
         manifest = new_manifest(self._experiment, self._traces, self.cells, started)
-        self._prove(folder)
-        write_experiment(folder, self._experiment.document)
-        write_manifest(folder, manifest)
-        for number, cell in enumerate(self.cells):
-            if self._stop.is_set():
-                break
-            self._observer.cell_started(number + 1, len(self.cells), cell)
-            entry = manifest["cells"][number]
-            entry["status"] = "running"
-            write_manifest(folder, manifest)
-            self._run_cell(cell, entry, folder / "cells" / cell.name)
-            manifest["engines"] = [asdict(description) for description in self._engines.descriptions]
-            write_manifest(folder, manifest)
-            self._observer.cell_ended(cell, entry)
-        manifest["status"] = self._status(manifest["cells"])
-        manifest["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
-        write_manifest(folder, manifest)
-        return Run(folder, manifest)
-
-    def _prove(self, folder: Path) -> None:
-        """Build the first engine. One that cannot be built is the experiment's fault: no run is left behind."""
         try:
-            self._engines.of(self.cells[0])
+            self._engines.of(self.cells[0])  # one that cannot be built is the experiment's fault: no run is left behind
         except BaseException:
-            folder.rmdir()
+            claim.give_up()
             raise
-
-    def _run_cell(self, cell: Cell, entry: dict[str, Any], folder: Path) -> None:
-        """One cell, whatever happens in it: its files are written and its entry says how it ended."""
-        records = Records()
-        writer = RecordsWriter(records, folder)
-        replayer: Replayer | None = None
+        self.folder = claim.folder
         try:
-            executor, clock = self._engines.of(cell)
-            requests = workload(self._traces[cell.trace], priority_order=self._experiment.priority_order)
-            executor.prepare(requests)
-            pool = KVPool(cell.engine.kv_blocks, cell.engine.block_size)
-            if clock is None:
-                gc.collect()
-                gc.freeze()  # a collection in the middle of a cell would look at all of this again
-                clock = WallClock(self._stop)
-            entry["clock_zero_unix"] = clock.zero_unix
-            entry["cost"] = asdict(executor.cost)
-            replayer = Replayer(
-                workload=requests,
-                executor=executor,
-                clock=clock,
-                policy=self._experiment.make_policy(cell.policy),
-                mode=self._experiment.make_mode(cell.mode),
-                pool=pool,
-                predictor=self._experiment.make_predictor(),
-                records=records,
-                limits=cell.engine.limits,
-                seed=self._experiment.seed,
-                stop=self._stop,
-                watch=_Watch(writer, self._observer),
-            )
-            entry["status"] = "complete" if replayer.run() else "interrupted"
+            write_experiment(claim.folder, self._experiment.document)
+            for number, cell in enumerate(self.cells):
+                if self._stop.is_set():
+                    break
+                self._observer.cell_started(number + 1, len(self.cells), cell)
+                self._run_cell(cell, manifest["cells"][number], manifest, claim.folder)
+                self._observer.cell_ended(cell, manifest["cells"][number])
+        finally:  # whatever ended it, the manifest says how far it came
+            manifest["status"] = self._status(manifest["cells"])
+            manifest["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+            write_manifest(claim.folder, manifest)
+        return Run(claim.folder, manifest)
+
+    def _run_cell(self, cell: Cell, entry: dict[str, Any], manifest: dict[str, Any], folder: Path) -> None:
+        """One cell: its entry says how it ended. What fails in it, its own files apart, does not reach the others."""
+        entry["status"] = "running"
+        write_manifest(folder, manifest)
+        place = folder / "cells" / cell.name
+        try:
+            self._replay(cell, entry, place)
         except Exception as fault:  # whatever it is, the other cells go on and the run says that this one failed
             entry["status"] = "failed"
             entry["error"] = str(fault) if isinstance(fault, ReplayError) else f"{type(fault).__name__}: {fault}"
             log.debug("cell %s failed", cell.name, exc_info=fault)
-            if replayer is not None:
-                replayer.abandon(f"the cell failed: {entry['error']}")
-        finally:
-            gc.unfreeze()
-            writer.close()
-            entry.update(self._outcome(folder))
+        manifest["engines"] = [asdict(description) for description in self._engines.descriptions]
+        with self._stop.gently():
+            entry.update(self._outcome(place, entry["status"]))
+            write_manifest(folder, manifest)
 
-    def _outcome(self, folder: Path) -> dict[str, Any]:
+    def _replay(self, cell: Cell, entry: dict[str, Any], folder: Path) -> None:
+        """Replay one cell into its three files, which are written whatever happens meanwhile."""
+        executor, clock = self._engines.of(cell)
+        requests = workload(self._traces[cell.trace], priority_order=self._experiment.priority_order)
+        executor.prepare(requests)
+        clock = clock or WallClock(self._stop)
+        records = Records()
+        writer = RecordsWriter(records, folder)
+        entry["cost"] = asdict(executor.cost)
+        replayer = Replayer(
+            workload=requests,
+            executor=executor,
+            clock=clock,
+            policy=self._experiment.make_policy(cell.policy),
+            mode=self._experiment.make_mode(cell.mode),
+            pool=KVPool(cell.engine.kv_blocks, cell.engine.block_size),
+            predictor=self._experiment.make_predictor(),
+            records=records,
+            limits=cell.engine.limits,
+            seed=self._experiment.seed,
+            stop=self._stop,
+            watch=_Watch(writer, self._observer),
+        )
+        if clock.zero_unix is not None:
+            gc.collect()
+            gc.freeze()  # a collection in the middle of a replay would look at all of this again
+        with self._stop.gently():
+            try:
+                entry["status"] = "complete" if replayer.run() else "interrupted"
+            except BaseException as fault:
+                replayer.abandon(f"the cell failed: {fault}")
+                raise
+            finally:
+                entry["clock_zero_unix"] = clock.zero_unix
+                gc.unfreeze()
+                writer.close()
+
+    def _outcome(self, folder: Path, status: str) -> dict[str, Any]:
         """How many requests ended how, and whether arrivals were taken in on time: read back from the rows."""
-        rows = pl.read_parquet(folder / "requests.parquet", columns=["status", "lag"])
+        file = folder / "requests.parquet"
+        if not file.is_file():
+            return {"statuses": {}, "completed": 0}
+        rows = pl.read_parquet(file, columns=["status", "lag"])
         counts: dict[str, int] = dict(rows["status"].value_counts(sort=True).iter_rows())
         quantile = rows["lag"].quantile(0.99, interpolation="linear")
         lag = None if quantile is None else 1000 * quantile
@@ -187,12 +198,12 @@ class Runner:
             "statuses": dict(sorted(counts.items())),
             "completed": counts.get("completed", 0),
             "lag_p99_ms": lag,
-            "valid": reason is None,
+            "valid": None if status == "failed" else reason is None,
             "invalid_reason": reason,
         }
 
     def _status(self, entries: list[dict[str, Any]]) -> str:
-        if self._stop.is_set() and any(entry["status"] in ("pending", "interrupted") for entry in entries):
+        if any(entry["status"] in ("pending", "running", "interrupted") for entry in entries):
             return "interrupted"
         return "failed" if all(entry["status"] == "failed" for entry in entries) else "complete"
 

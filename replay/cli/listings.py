@@ -21,9 +21,10 @@ def policies_command(name: str | None) -> None:
       replay policies
       replay policies hybrid
     """
-    import policies as _registered  # noqa: F401  # importing it registers every policy
+    from replay.cli.catalogue import register_policies
     from replay.scheduler import policies
 
+    register_policies()
     _list(policies, name)
 
 
@@ -71,7 +72,8 @@ def _options(entry: Callable[..., Any]) -> list[str]:
 
     lines = []
     for option in options_of(entry):
-        default = "unset" if option.default is None else _toml(option.default)
+        unset = "must be given" if option.default is ... else "unset"
+        default = unset if option.default in (None, ...) else _toml(option.default)
         lines.append(f"{option.name} = {default}" + (f"  # {option.help}" if option.help else ""))
     return lines
 

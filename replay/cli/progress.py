@@ -20,6 +20,15 @@ LIVE_SECONDS = 0.2
 PLAIN_SECONDS = 5.0
 
 
+def say(text: str) -> bool:
+    """A line on stderr; False when nobody reads it any more, which is no reason to stop."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        return False
+    return True
+
+
 class Display:
     """An observer of a run. `quiet` shows nothing at all."""
 
@@ -45,8 +54,7 @@ class Display:
             self._live = None
 
     def remark(self, text: str) -> None:
-        if not self._quiet:
-            self._print(text)
+        self._print(text)
 
     def cell_started(self, number: int, total: int, cell: Cell) -> None:
         self._number, self._total, self._cell = number, total, cell
@@ -63,7 +71,7 @@ class Display:
         if self._live is not None:
             self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
         else:
-            click.echo(line, err=True)
+            self._print(line)
 
     def cell_ended(self, cell: Cell, entry: dict[str, Any]) -> None:
         if self._quiet:
@@ -95,7 +103,9 @@ class Display:
         return f"[{self._number:>{len(str(self._total))}}/{self._total}]"
 
     def _print(self, text: str) -> None:
+        if self._quiet:
+            return
         if self._live is not None:
             self._live.console.print(text, markup=False, highlight=False)
         else:
-            click.echo(text, err=True)
+            self._quiet = not say(text)

@@ -76,9 +76,10 @@ def _load(
     settings: tuple[str, ...],
 ) -> Experiment:
     """The experiment file with the options laid over it. An option that names things leaves only those."""
-    import policies as _registered  # noqa: F401  # importing it registers every policy
+    from replay.cli.catalogue import register_policies
     from replay.experiment.loading import load_experiment, merged, parse_setting, read_document
 
+    register_policies()
     document = read_document(Path(file)) if file else {}
     for setting in settings:
         document = merged(document, parse_setting(setting))
@@ -89,12 +90,13 @@ def _load(
     if modes:
         document["modes"] = _only(document.get("modes"), modes)
     if limit is not None:
-        document["transforms"] = [*document.get("transforms", []), {"limit": limit}]
+        given = document.get("transforms", [])
+        document["transforms"] = [*given, {"limit": limit}] if isinstance(given, list) else given
     if not file and not traces and "traces" not in document:
         raise click.UsageError("name an EXPERIMENT file, or a trace with --trace (replay init prints an experiment)")
     source = file or "command line"
     if not file:
-        document.setdefault("name", Path(document["traces"][0]).stem if document["traces"] else "run")
+        document.setdefault("name", Path(traces[0]).stem if traces else "run")
     return load_experiment(document, source, Path(file).parent if file else None)
 
 
@@ -130,29 +132,31 @@ def _run(
             for cell in runner.cells:
                 click.echo(cell.name)
             return 0
-        signals.gentle = True
-        run = runner.run(output)
-        signals.gentle = False
+        try:
+            run = runner.run(output)
+        finally:
+            if signals.stop.is_set() and runner.folder is not None:
+                display.remark(f"what was measured is in {runner.folder}; its report: replay report {runner.folder}")
     if run.interrupted:
-        click.echo(f"stopped; what was measured is in {run.folder}", err=True)
-        click.echo(f"its report: replay report {run.folder}", err=True)
         return int(signals.exit_status or 1)
+    signals.forget()
     return _finish(run, quiet=quiet, strict=strict, plots=plots)
 
 
 def _finish(run: Run, *, quiet: bool, strict: bool, plots: bool) -> int:
     """The report, and the truth about the run as an exit status."""
+    from replay.cli.progress import say
     from replay.report import write_report
 
     if not quiet:
-        click.echo("writing the report" + (" and its pictures" if plots else ""), err=True)
+        say("writing the report" + (" and its pictures" if plots else ""))
     report = write_report(run.folder, plots=plots)
     click.echo("\n".join(report.verdict))
     click.echo()
     click.echo(report.table)
-    click.echo(f"report: {run.folder / 'comparison.md'}", err=True)
+    say(f"report: {run.folder / 'comparison.md'}")
     for sentence in [*report.problems, *run.failures(), *run.doubts()]:
-        click.echo(f"replay: {sentence}", err=True)
+        say(f"replay: {sentence}")
     return 1 if run.failures() or (strict and run.doubts()) else 0
 
 

@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event
 from types import FrameType
+
+from replay.stopping import Stop
 
 PATIENCE = 2.0  # seconds within which a replay stops; a signal in that time is the same one again
 
@@ -29,10 +30,14 @@ class StopSignals:
     """SIGINT and SIGTERM set `stop`; `exit_status` is then 130 or 143."""
 
     def __init__(self) -> None:
-        self.stop = Event()
+        self.stop = Stop()
         self.exit_status: int | None = None
-        self.gentle = False  # whether somebody looks at `stop`
         self._first = 0.0
+
+    def forget(self) -> None:
+        """The run is complete all the same: what comes now is another wish."""
+        self.stop.clear()
+        self.exit_status = None
 
     @contextmanager
     def installed(self) -> Iterator[StopSignals]:
@@ -53,6 +58,6 @@ class StopSignals:
         self.exit_status = 128 + number
         self._first = time.monotonic()
         self.stop.set()
-        if not self.gentle:
+        if not self.stop.gentle:
             raise Interrupted(number)
         sys.stderr.write("\nreplay: stopping; what was measured is kept\n")

@@ -14,6 +14,8 @@ from replay.experiment.loading import Choice, Experiment
 from replay.experiment.options import Setting
 from replay.experiment.settings import Engine
 
+LONGEST = 120  # bytes of a folder's name; most file systems take 255
+
 
 @dataclass(slots=True, frozen=True)
 class Cell:
@@ -68,10 +70,10 @@ def _cell(
         parts.insert(0, trace_names[trace])
     if experiment.repeats > 1:
         parts.append(f"r{repeat + 1}")
-    name = folder_name("-".join(parts))
+    label = name = folder_name("-".join(parts))
     number = 2
     while name in taken:
-        name, number = folder_name("-".join([*parts, str(number)])), number + 1
+        name, number = f"{label}-{number}", number + 1
     taken.add(name)
     return Cell(name, trace, engine, mode, policy, repeat, variant)
 
@@ -81,6 +83,6 @@ def _varied(settings: dict[str, Setting]) -> list[str]:
 
 
 def folder_name(label: str) -> str:
-    """`label` as the name of one folder: no separators, no leading dot, not too long."""
+    """`label` as the name of one folder: no separators, no leading dot, and bytes left for a suffix."""
     safe = re.sub(r"[^\w.=+-]+", "_", label).lstrip(".")
-    return safe[:120] or "_"
+    return safe.encode()[:LONGEST].decode(errors="ignore") or "_"

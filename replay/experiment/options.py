@@ -43,8 +43,15 @@ def options_of(entry: Callable[..., Any]) -> list[Option]:
     for field in option_fields(entry):
         hint = hints[field.name]
         kind = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-        found.append(Option(field.name, kind, field.default, field.metadata.get("help", "")))
+        found.append(Option(field.name, kind, _default(field), field.metadata.get("help", "")))
     return found
+
+
+def _default(field: Field[Any]) -> Any:
+    """What an option is when it is not given; Ellipsis: it must be."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return ... if field.default is MISSING else field.default
 
 
 def options_model(entry: Callable[..., Any]) -> type[BaseModel]:
@@ -52,8 +59,7 @@ def options_model(entry: Callable[..., Any]) -> type[BaseModel]:
     hints = get_type_hints(entry)
     columns: dict[str, Any] = {}
     for field in option_fields(entry):
-        default = ... if field.default is MISSING else field.default
-        columns[field.name] = (hints[field.name], ModelField(default, ge=field.metadata.get("minimum")))
+        columns[field.name] = (hints[field.name], ModelField(_default(field), ge=field.metadata.get("minimum")))
     return create_model("Options", __config__=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False), **columns)
 
 

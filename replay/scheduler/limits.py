@@ -19,7 +19,7 @@ class Limits:
 
     max_waiting: int = 1024
     queue_timeout: float | None = None  # from due to first admission
-    timeout: float | None = None  # from due to the end
+    timeout: float | None = None  # from due to the delivery of the answer
 
 
 class TimeOuts:
@@ -50,6 +50,6 @@ class TimeOuts:
 
     def _concerns(self, entry: tuple[float, int, bool, Request]) -> bool:
         _, _, queued, request = entry
-        if request.state == "ended":
+        if request.state == "ended" and not request.undelivered:
             return False
         return request.admitted is None or not queued

@@ -113,8 +113,12 @@ class Dynamic(BatchToEnd):
         return self.max_batch_size
 
     def opens(self, state: State, now: float, *, more: bool) -> bool:
+        if state.resident or not state.waiting:
+            return False
+        if len(state.waiting) >= self.max_batch_size:
+            return True
         wake = self.wake(state)
-        return wake is not None and (len(state.waiting) >= self.max_batch_size or now >= wake)
+        return wake is not None and now >= wake
 
     def wake(self, state: State) -> float | None:
         if state.resident or not state.waiting:

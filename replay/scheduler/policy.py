@@ -6,6 +6,7 @@ A policy decides whose turn it is: order, admission, pausing, eviction. It does 
 
 from __future__ import annotations
 
+import heapq
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator
@@ -47,6 +48,9 @@ class Policy(ABC):
     def on_finish(self, request: Request, step: Step) -> None:
         """`request` is over; `request.status` says how."""
 
+    def enqueue(self, request: Request, step: Step) -> None:
+        """For base classes that keep a queue: `request` waits, after an arrival or an eviction and their events."""
+
     def wake(self, now: float) -> float | None:
         """When to look again although nothing happens: for policies that leave the engine idle on purpose."""
         return None
@@ -63,6 +67,7 @@ class Ordered(Policy):
 
     dynamic: ClassVar[bool] = False
     bypass: ClassVar[int] = 0  # waiting requests that may be skipped in a step because they do not fit
+    decodes_first: ClassVar[bool] = True  # so that no prompt's chunk stops a running decode
 
     _queue: WaitingHeap = field(default_factory=WaitingHeap, init=False, repr=False)
 
@@ -71,11 +76,11 @@ class Ordered(Policy):
         return request.due
 
     def run_key(self, request: Request, step: Step) -> tuple[float, ...]:
-        """Which running request gets its tokens first among decodes, then among prompts: the longest resident."""
+        """Which running request is the most entitled to go on: the longest resident unless overridden."""
         return (request.sequence,)
 
     def victim(self, request: Request, step: Step) -> Request:
-        """Who is evicted so that `request` can go on: the last in running order, which may be `request` itself."""
+        """Who is evicted so that `request` can go on: the last by `run_key`, which may be `request` itself."""
         return max(step.running, key=lambda running: self.run_key(running, step))
 
     def order(self, step: Step) -> Iterator[Request]:
@@ -92,10 +97,15 @@ class Ordered(Policy):
                 self._queue.set_aside()
 
     def schedule(self, step: Step) -> None:
-        for request in sorted(step.running, key=lambda running: (running.prefilling, *self.run_key(running, step))):
-            self._keep_running(request, step)  # decodes come first, so that no prompt's chunk stops one
+        running = sorted(step.running, key=lambda one: self.run_key(one, step))
+        if self.decodes_first:
+            running.sort(key=lambda one: one.prefilling)
+        for request in running:
+            self._keep_running(request, step)
         if step.evicted and step.shares:
             return  # blocks are short: whoever joins now is evicted next
+        if not step.admits():
+            return
         skipped = 0
         for request in self.order(step):
             if not step.run(request):
@@ -110,13 +120,7 @@ class Ordered(Policy):
             if not step.evict(self.victim(request, step)):
                 return
 
-    def on_arrival(self, request: Request, step: Step) -> None:
-        self._enqueue(request, step)
-
-    def on_evict(self, request: Request, step: Step) -> None:
-        self._enqueue(request, step)
-
-    def _enqueue(self, request: Request, step: Step) -> None:
+    def enqueue(self, request: Request, step: Step) -> None:
         if not self.dynamic:
             self._queue.push(request, self.key(request, step))
 
@@ -131,20 +135,31 @@ class PerUser(Ordered):
 
     @abstractmethod
     def user_key(self, user: str | None, step: Step) -> float:
-        """Which user is next: the smallest. Asked again after each admission, so it may move within a step."""
+        """Which user is next: the smallest. Within a step only the key of the user who was admitted may move."""
 
     def order(self, step: Step) -> Iterator[Request]:
-        for queue in self._queues.values():
+        ranks: list[tuple[float, float, int, str | None]] = []
+        for user, queue in list(self._queues.items()):
             queue.restore()
-        while True:
-            heads = [(queue, head) for queue in self._queues.values() if (head := queue.head())]
-            if not heads:
-                return
-            queue, request = min(heads, key=lambda one: (self.user_key(one[1].user, step), one[1].due, one[1].row))
+            if not self._rank(user, step, ranks):
+                del self._queues[user]
+        while ranks:
+            user = heapq.heappop(ranks)[-1]
+            queue = self._queues[user]
+            if (request := queue.head()) is None:
+                continue
             if request.row not in step.evicted:
                 yield request
             if request.state == "waiting":
                 queue.set_aside()
+            self._rank(user, step, ranks)
 
-    def _enqueue(self, request: Request, step: Step) -> None:
+    def _rank(self, user: str | None, step: Step, ranks: list[tuple[float, float, int, str | None]]) -> bool:
+        """Put a user's next request among `ranks`; False when there is none."""
+        head = self._queues[user].head()
+        if head is not None:
+            heapq.heappush(ranks, (self.user_key(user, step), head.due, head.row, user))
+        return head is not None
+
+    def enqueue(self, request: Request, step: Step) -> None:
         self._queues[request.user].push(request, self.key(request, step))

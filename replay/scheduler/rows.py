@@ -8,14 +8,14 @@ from __future__ import annotations
 from replay.executors.interface import Batch, CostModel
 from replay.records import Records
 from replay.request import Request
+from replay.scheduler.modes import Mode
 from replay.scheduler.state import State
 from replay.scheduler.step import Step
 
 
-def write_request(
-    records: Records, request: Request, output_tokens: int, cost: CostModel, token_budget: int | None
-) -> None:
+def write_request(records: Records, request: Request, output_tokens: int, cost: CostModel, mode: Mode) -> None:
     """The row of a request that is over, whether or not it ever reached the scheduler."""
+    chunk = None if mode.whole else mode.budget
     complete = request.status == "completed"
     records.requests.append(
         row=request.row,
@@ -44,7 +44,7 @@ def write_request(
         generated_tokens=request.generated,
         evictions=request.evictions,
         recomputed_tokens=request.recomputed_tokens,
-        alone=cost.alone(request.prompt_tokens, output_tokens, token_budget),
+        alone=cost.alone(request.prompt_tokens, output_tokens, chunk),
         token_times=request.token_times,
     )
 

@@ -63,6 +63,11 @@ class Scheduler:
         predictor.start(output_tokens)
 
     @property
+    def evicted(self) -> bool:
+        """Whether somebody was evicted in the last plan: then the next one finds more room."""
+        return self._step is not None and bool(self._step.evicted)
+
+    @property
     def idle(self) -> bool:
         """Whether nobody waits and nobody is resident."""
         return not self.state.waiting and not self.state.resident
@@ -80,6 +85,7 @@ class Scheduler:
         step.gate = self.mode.opens(self.state, now, more=more)
         self.policy.schedule(step)
         self._run_held_rows(step)
+        step.closed = True
         for request in step.rejected:
             self._over(request, now)
         for row in step.evicted:
@@ -112,17 +118,14 @@ class Scheduler:
 
         In static and dynamic mode its row stays in the batch as padding, so they are given back at the batch's end.
         """
-        if request.state in ("waiting", "running"):
+        if request.state in ("waiting", "running") or request.undelivered:
             self.state.end(request, now, status, reason)
-            self._over(request, now)
             self._deliver(now)
+            self._over(request, now)
 
-    def abandon(self, now: float, reason: str) -> None:
-        """The replay stops here: whoever has not got an answer is `unfinished`, complete but undelivered ones too."""
-        for request in [*self.state.waiting.values(), *self.state.resident.values()]:
-            if request.state != "ended" or (request.status == "completed" and request.finished is None):
-                self.state.end(request, now, "unfinished", reason)
-                self._over(request, now)
+    def abandon(self) -> None:
+        """The replay stops here: nobody waits or is resident any more. No policy is told, and no row is written."""
+        self.state.waiting.clear()
         for request in list(self.state.resident.values()):
             self.state.leave(request)
             self._spans.close(request.row, "unfinished")
@@ -138,14 +141,16 @@ class Scheduler:
 
     def _receive(self, arrivals: Iterable[Request], step: Step) -> None:
         for request in arrivals:
+            self._expire(step)  # who has run out of time does not fill the queue for who comes
             request.submitted = step.now
             if reason := self._refusal(request):
                 self.state.end(request, step.now, "rejected", reason)
-                self._over(request, step.now)
+                self._write(request, step.now)  # the policy never heard of it
                 continue
             self.state.enter(request)
             self._time_outs.watch(request)
             self.policy.on_arrival(request, step)
+            self.policy.enqueue(request, step)
 
     def _refusal(self, request: Request) -> str | None:
         """Why a request is turned away at the door: it can never fit, or the queue is full."""
@@ -206,9 +211,12 @@ class Scheduler:
                 self._over(request, now)
 
     def _over(self, request: Request, now: float) -> None:
-        """A request is over: its row is written, and whoever waits for it is told."""
+        """A request is over: its row is written, and the policy hears of it."""
+        self._write(request, now)
         if self._step is not None:
             self.policy.on_finish(request, self._step)
-        write_request(self._records, request, self._output_tokens[request.row], self._cost, self.mode.budget)
+
+    def _write(self, request: Request, now: float) -> None:
+        write_request(self._records, request, self._output_tokens[request.row], self._cost, self.mode)
         if self._on_end is not None:
             self._on_end(request, now)

@@ -49,7 +49,6 @@ class State:
         """A resident request loses its blocks and its slot and waits again: all that it had is to be computed again."""
         self.leave(request)
         request.computed = 0
-        request.evictions += 1
         self.enter(request)
 
     def end(self, request: Request, now: float, status: Status, reason: str | None = None) -> None:

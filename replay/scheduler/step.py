@@ -39,6 +39,7 @@ class Step:
         self.number = number
         self.now = now
         self.gate = False  # whether waiting requests may join; set once the arrivals are in
+        self.closed = False  # the plan is made: nothing changes it any more
         self.budget = mode.budget  # tokens left in this step; None: no limit
         self.random = random  # seeded: the only source of chance that a policy may use
         self.refusal: Refusal | None = None  # why the last call said no
@@ -100,15 +101,29 @@ class Step:
         """What a step of so many prefill tokens, decodes and context tokens takes, by the engine's cost model."""
         return self._cost.seconds(prefill, decode, context)
 
+    def admits(self) -> bool:
+        """Whether anybody waits who could join, as far as gate, slots and budget go. Asked first, it saves sorting."""
+        self.refusal = None
+        if self.closed or not self._state.waiting:
+            return False
+        if not self.gate:
+            return self._refuse("gate")
+        if self.slots <= 0 or len(self.shares) >= self._mode.scheduled:
+            return self._refuse("slots")
+        return True if self.budget is None or self.budget > 0 else self._refuse("budget")
+
     def run(self, request: Request, tokens: int | None = None) -> bool:
         """Give `request` tokens in this step (all that it needs, or at most `tokens`); admits it if it waits.
 
         False when the gate, the slots, the budget or the blocks say no, and for a request that has its tokens
         already, was evicted in this step or is over (then `refusal` is None). Where prompts are computed whole,
-        `tokens` is only a wish.
+        `tokens` is only a wish. A request joins others only if the pool has room for all that it must compute, and a
+        block for each of them to grow: else it would be evicted in a step or two, and again.
         """
         self.refusal = None
-        if request.row in self.shares or request.row in self.evicted or request.state not in ("waiting", "running"):
+        if self.closed or request.row in self.shares or request.row in self.evicted:
+            return False
+        if request.state not in ("waiting", "running") or tokens == 0:
             return False
         joins = request.state == "waiting"
         if joins and not self.gate:
@@ -119,12 +134,17 @@ class Step:
         if not granted:
             return self._refuse("budget")
         pool = self._state.pool
+        others = len(self._state.resident) if joins and not self._mode.padded else 0
+        if others and pool.free_blocks < pool.blocks_for(request.context) + others:
+            return self._refuse("blocks")
         end = request.computed + granted
         reach = max(end, min(self._mode.reservation(request, granted), pool.capacity)) if joins else end
         if not pool.grow(request.row, reach):
             return self._refuse("blocks")
         if self.budget is not None:
             self.budget = max(0, self.budget - granted)
+        if self.bound is None and granted < min(request.todo, tokens or request.todo):
+            self.bound = "budget"
         samples = end == request.context
         self.shares[request.row] = Share(request, request.computed, granted, samples, pool.tables[request.row])
         if joins:
@@ -140,20 +160,25 @@ class Step:
         not run.
         """
         self.refusal = None
-        if self._mode.padded or request.state != "running":
+        if self.closed or self._mode.padded or request.state != "running":
             return False
         share = self.shares.pop(request.row, None)
         if share is not None and self.budget is not None and self._mode.budget is not None:
             self.budget = min(self._mode.budget, self.budget + share.tokens)
         self._state.evict(request)
+        if self.admitted.pop(request.row, None) is None:
+            request.evictions += 1
+        elif request.admitted == self.now:
+            request.admitted = None  # it never ran: its admission is undone
         self.evicted[request.row] = request
         self._policy.on_evict(request, self)
+        self._policy.enqueue(request, self)
         return True
 
     def reject(self, request: Request, reason: str) -> bool:
         """Refuse a waiting request for good (load shedding); `reason` goes into its row."""
         self.refusal = None
-        if request.state != "waiting":
+        if self.closed or request.state != "waiting":
             return False
         self._state.end(request, self.now, "rejected", reason)
         self.rejected.append(request)

@@ -158,6 +158,8 @@ def check_outcome(case: Case, replayed: Replayed) -> None:
     for prompt, output, status in zip(case.prompts, case.outputs, rows["status"], strict=True):
         assert prompt + output <= capacity or status in ("rejected", "skipped")
     assert steps["new_tokens"].sum() == rows["generated_tokens"].sum()
+    for _, spans in replayed.spans.sort("start").group_by("slot", maintain_order=True):
+        assert (spans["start"].shift(-1) >= spans["end"]).all(), "nobody shares a slot"
     own = replayed.spans["tokens"].sum()
     assert own == steps["prefill_tokens"].sum() + steps["decodes"].sum()
     spent = rows["recomputed_tokens"].sum() + sum(r.furthest for r in replayed.objects)

@@ -10,6 +10,7 @@ from simulation import UNIT, request, simulate
 
 from replay.clock import VirtualClock
 from replay.errors import EngineError
+from replay.executors.interface import CostModel
 from replay.executors.simulated import SimulatedExecutor
 from replay.pool import KVPool
 from replay.predictors import Oracle
@@ -241,3 +242,114 @@ def test_a_stopped_replay_gives_everybody_a_row() -> None:
     statuses = dict(zip(table["row"].to_pylist(), table["status"].to_pylist(), strict=True))
     assert statuses == {row: "completed" if row < 3 else "unfinished" for row in range(10)}
     assert replayer.scheduler.state.pool.free_blocks == 100
+
+
+def test_those_who_time_out_leave_the_queue_before_others_are_turned_away() -> None:
+    rows = [request(0, 0.0), request(1, 0.001), request(2, 0.05)]
+    limits = Limits(max_waiting=1, queue_timeout=0.02)
+    replayed = simulate(rows, [9, 1, 1], max_running=1, limits=limits, cost=CostModel(fixed=0.05))
+    assert replayed.column("status") == ["completed", "timed_out", "timed_out"]  # the third waits, and is not rejected
+
+
+def test_an_answer_that_is_held_past_its_time_out_was_not_delivered_in_time() -> None:
+    rows = [request(0, 0.0), request(1, 0.0)]
+    replayed = simulate(rows, [2, 14], mode="static", batch_size=2, limits=Limits(timeout=0.1))
+    assert replayed.column("status") == ["timed_out", "timed_out"]
+    assert replayed.column("generated_tokens") == [2, 10]
+
+
+def test_a_small_budget_on_a_small_pool_does_not_thrash() -> None:
+    # Whoever joins finds room for all of its prompt and a block for each to grow: else chunks would be thrown away.
+    rows = [request(row, 0.0, 100) for row in range(30)]
+    replayed = simulate(rows, [60] * 30, blocks=40, max_running=16, token_budget=32)
+    assert sum(replayed.column("recomputed_tokens")) < 30 * 160 / 4
+
+
+@dataclass
+class Undecided(Ordered):
+    """Admits and evicts again in the same step, twice, and then makes up its mind."""
+
+    times: int = 0
+
+    def schedule(self, step: Step) -> None:
+        super().schedule(step)
+        if self.times < 2:
+            self.times += 1
+            for running in step.running:
+                assert step.evict(running)
+                assert running not in list(step.waiting)
+
+
+def test_an_admission_that_is_undone_in_its_step_never_was() -> None:
+    replayed = simulate([request(0, 0.0)], [2], policy=Undecided())
+    assert replayed.column("evictions") == [0]
+    assert replayed.steps["admitted"].to_list() == [1, 0]
+    assert replayed.column("finished") == [0.02]
+
+
+@dataclass
+class Meddler(Ordered):
+    """Calls on the step when its plan is made."""
+
+    answers: list[bool] = field(default_factory=list, init=False)
+
+    def on_tokens(self, request: Request, tokens: int, new: int, seconds: float, step: Step) -> None:
+        self.answers += [step.evict(request), step.run(request), *(step.reject(one, "no") for one in step.waiting)]
+
+
+def test_a_plan_that_is_made_cannot_be_changed() -> None:
+    policy = Meddler()
+    replayed = simulate([request(0, 0.0), request(1, 0.0)], [2, 2], policy=policy, max_running=1)
+    assert replayed.column("status") == ["completed", "completed"]
+    assert policy.answers
+    assert not any(policy.answers)
+
+
+@dataclass
+class Sleeper(Ordered):
+    """Starts nothing before `seconds` after a request was due, on purpose."""
+
+    seconds: float = 0.2
+
+    def schedule(self, step: Step) -> None:
+        if any(step.now >= one.due + self.seconds for one in [*step.waiting, *step.running]):
+            super().schedule(step)
+
+    def wake(self, now: float) -> float | None:
+        return 0.1 + self.seconds  # not a whole nanosecond: 0.30000000000000004
+
+
+def test_a_policy_that_leaves_the_engine_idle_is_woken_when_it_wishes() -> None:
+    replayed = simulate([request(0, 0.1)], [1], policy=Sleeper())
+    assert replayed.column("admitted")[0] == pytest.approx(0.3)
+
+
+def test_expected_tokens_are_always_more_than_generated() -> None:
+    expected: list[tuple[int, float]] = []
+
+    @dataclass
+    class Curious(Ordered):
+        def schedule(self, step: Step) -> None:
+            expected.extend((one.generated, step.expected_tokens(one)) for one in step.running)
+            super().schedule(step)
+
+    simulate([request(0, 0.0, max_tokens=2)], [5], policy=Curious(), predictor="max_tokens")
+    assert expected == [(1, 2), (2, 3), (3, 4), (4, 5)]
+
+
+def test_user_mean_learns_from_answers_as_they_come() -> None:
+    rows = [
+        request(0, 0.0, user="a"),
+        request(1, 0.01, user="b"),
+        *(request(row, 0.2, user="ab"[row % 2]) for row in (2, 3)),
+    ]
+    replayed = simulate(rows, [8, 2, 8, 2], policy="sjf", predictor="user_mean", max_running=1)
+    assert replayed.requests.sort("admitted")["row"].to_list() == [0, 1, 3, 2]
+
+
+def test_a_request_beyond_the_models_context_is_rejected() -> None:
+    scheduler = scheduler_for([9], 20)
+    scheduler._max_context = 10
+    asked = request(0, 0.0, 5, max_tokens=9)
+    assert scheduler.plan(0.0, [asked]) is None
+    assert (asked.status, asked.reason) == ("rejected", "14 tokens are more than the model's context of 10")

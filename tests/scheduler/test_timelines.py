@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from simulation import UNIT, request, simulate
 
 from replay.executors.interface import CostModel
+from replay.scheduler import Policy, Step
 
 SECONDS = pytest.approx
 
@@ -81,7 +83,7 @@ def test_chunked_prefill_keeps_to_the_budget_and_never_stops_a_decode() -> None:
     assert replayed.requests.sort("row")["token_times"].to_list()[0] == [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]
     assert replayed.column("first_token") == [0.010, 0.040]
     assert replayed.steps["prefill_tokens"].to_list() == [1, 3, 3, 1, 0, 0]
-    assert replayed.steps["bound"].to_list()[1:3] == ["nothing", "nothing"]
+    assert replayed.steps["bound"].to_list() == ["nothing", "budget", "budget", "nothing", "nothing", "nothing"]
 
 
 def test_not_even_an_urgent_prompt_stops_a_decode() -> None:
@@ -106,11 +108,13 @@ def test_a_whole_prefill_larger_than_the_budget_runs_alone() -> None:
     assert replayed.steps["scheduled"].to_list() == [1, 1, 1, 2, 1]
 
 
-def test_max_scheduled_pauses_residents_and_does_not_stop_them() -> None:
-    rows = [request(row, 0.0) for row in range(3)]
-    replayed = simulate(rows, [2, 2, 2], mode="continuous", max_running=3, max_scheduled=2)
-    assert replayed.column("finished") == [0.020, 0.020, 0.040]
-    assert replayed.steps["scheduled"].to_list() == [2, 2, 1, 1]
+def test_max_scheduled_counts_those_that_get_tokens_and_not_the_residents() -> None:
+    # Three residents, two of whom may run in a step: the first sits two steps out and keeps its place.
+    rows = [request(0, 0.0), request(1, 0.0), request(2, 0.005)]
+    replayed = simulate(rows, [3, 3, 2], policy=Newest(), max_running=3, max_scheduled=2)
+    assert replayed.steps["running"].to_list() == [2, 3, 3, 1, 1]
+    assert replayed.steps["scheduled"].to_list() == [2, 2, 2, 1, 1]
+    assert replayed.spans.filter(kind="paused").select("row", "first_step", "last_step").rows() == [(0, 1, 2)]
 
 
 def test_eviction_by_recompute_gives_the_next_token_with_the_second_prefill() -> None:
@@ -137,11 +141,22 @@ def test_the_cost_model_charges_padding_only_where_there_is_some(mode: str, sett
     assert replayed.column("finished")[0] == SECONDS(first + second)
 
 
-def test_alone_is_what_the_request_takes_with_the_engine_to_itself() -> None:
+@pytest.mark.parametrize("prefill", ["chunked", "whole"])
+def test_alone_is_what_the_request_takes_with_the_engine_to_itself(prefill: str) -> None:
     cost = CostModel(fixed=0.1, prefill=0.01, decode=0.001, context=0.0001)
     for budget in (2048, 4):
-        replayed = simulate([request(0, 0.0, 10)], [5], cost=cost, token_budget=budget)
+        replayed = simulate([request(0, 0.0, 10)], [5], cost=cost, token_budget=budget, prefill=prefill)
         assert replayed.column("alone")[0] == SECONDS(replayed.column("finished")[0])
+
+
+@dataclass
+class Newest(Policy):
+    """Whoever came last runs first; the others wait in their places."""
+
+    def schedule(self, step: Step) -> None:
+        everybody = [*step.waiting, *step.running]
+        for one in sorted(everybody, key=lambda one: -one.row):
+            step.run(one)
 
 
 def policy_order(policy: str, mode: str, settings: dict[str, Any], predictor: str = "oracle") -> list[int]:
