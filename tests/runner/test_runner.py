@@ -48,7 +48,9 @@ class Broken(Ordered):
     calls: int = 0
 
     def _count(self, where: str) -> None:
-        self.calls += where == self.where
+        if where != self.where:
+            return
+        self.calls += 1
         if self.calls >= (1 if where == "wake" else 10):
             raise RuntimeError(f"broken in {where}")
 
