@@ -20,7 +20,7 @@ from replay.scheduler import modes
 from replay.scheduler import policies as policy_registry
 
 ROOM = 64  # blocks of 16 tokens: more than the 6 requests need together
-NARROW = 7  # the longest needs 88 tokens, 6 blocks; all together need 20
+NARROW = (8, 8, 11)  # blocks at which each continuous mode must evict: the longest needs 6, all together 20
 
 MODES: list[tuple[str, dict[str, Any]]] = [
     ("static", {"batch_size": 4}),
@@ -82,9 +82,11 @@ def test_every_mode_answers_as_generate_does(name: str, mode: str, settings: dic
     assert (padding_tokens > 0) == (mode != "continuous")
 
 
-@pytest.mark.parametrize(("mode", "settings"), [case for case in MODES if case[0] == "continuous"])
-def test_a_pool_too_small_evicts_and_changes_no_token(mode: str, settings: dict[str, Any]) -> None:
-    answers, evictions, _ = replay("llama", mode, settings, "fifo", NARROW)
+@pytest.mark.parametrize(
+    ("settings", "blocks"), zip([settings for mode, settings in MODES if mode == "continuous"], NARROW, strict=True)
+)
+def test_a_pool_too_small_evicts_and_changes_no_token(settings: dict[str, Any], blocks: int) -> None:
+    answers, evictions, _ = replay("llama", "continuous", settings, "fifo", blocks)
     assert answers == reference("llama").answers
     assert evictions > 0
 
@@ -92,5 +94,5 @@ def test_a_pool_too_small_evicts_and_changes_no_token(mode: str, settings: dict[
 @pytest.mark.parametrize("policy", list(policy_registry))
 @pytest.mark.parametrize(("mode", "settings"), [MODES[0], MODES[2], MODES[4]])
 def test_every_policy_answers_the_same(policy: str, mode: str, settings: dict[str, Any]) -> None:
-    answers, _, _ = replay("llama", mode, settings, policy, NARROW)
+    answers, _, _ = replay("llama", mode, settings, policy, NARROW[0])
     assert answers == reference("llama").answers
