@@ -83,7 +83,7 @@ def test_every_mode_answers_as_generate_does(name: str, mode: str, settings: dic
 
 
 @pytest.mark.parametrize(
-    ("settings", "blocks"), zip([settings for mode, settings in MODES if mode == "continuous"], NARROW, strict=True)
+    ("settings", "blocks"), list(zip([each for mode, each in MODES if mode == "continuous"], NARROW, strict=True))
 )
 def test_a_pool_too_small_evicts_and_changes_no_token(settings: dict[str, Any], blocks: int) -> None:
     answers, evictions, _ = replay("llama", "continuous", settings, "fifo", blocks)
