@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,16 @@ def test_goodput_keeps_every_goal_to_the_nanosecond(tmp_path: Path) -> None:
     assert found.requests["good"].to_list() == [1, 0, 0, 0, 1]
     assert value(found, "goodput") == pytest.approx(0.4)
     assert value(found, "goodput_rate") == pytest.approx(2 / 0.55)
+
+
+def test_the_goal_of_ttft_is_judged_by_what_the_client_sees(tmp_path: Path) -> None:
+    """The first tokens come at 10 ms, and all are delivered with the batch at 100 ms."""
+    for goal, share in ((99, 0), (100, 1)):
+        folder = static_batch(tmp_path / str(goal))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "goals": {"ttft_ms": goal}}))
+        assert value(measure(read_run(folder)), "goodput") == share
+    assert "ttft_delivered" in metrics["goodput"].formula
 
 
 def test_without_goals_there_is_no_goodput(tmp_path: Path) -> None:
