@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from replay.records_writer import replace_file
 
@@ -84,22 +85,46 @@ def mark(label: str, **style: Any) -> Line2D:
     return Line2D([], [], label=label, **{"color": INK, "linestyle": ""} | style)
 
 
-def scale(axes: Axes, which: str, values: Sequence[float]) -> None:
-    """Limits that leave room around all values: from zero, or on a log scale where they span more than fourfold."""
-    if not values:
-        return
-    low, high = min(values), max(values)
+def scale(axes: Axes, which: str, values: Sequence[float], label: str = "", *, log: bool = True) -> None:
+    """Limits around all values: from zero, or logarithmic where `log` and they span more than fourfold; and the label.
+
+    Who sees two labelled ticks takes an axis for linear: a logarithmic one has at least four, and its label says so.
+    """
     set_limits = axes.set_xlim if which == "x" else axes.set_ylim
     axis = axes.xaxis if which == "x" else axes.yaxis
-    if low > 0 and high > 4 * low:
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    logarithmic = log and low > 0 and high > 4 * low
+    if logarithmic:
+        ticks = log_ticks(low, high, most=7 if which == "x" else 10)  # labels side by side need more room
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,), numticks=12))
+        axis.set_major_locator(FixedLocator(ticks))
         axis.set_minor_locator(NullLocator())
-        room = (high / low) ** 0.07
-        set_limits(low / room, high * room)
-    else:
+        room = (ticks[-1] / ticks[0]) ** 0.03  # so that no mark is cut
+        set_limits(ticks[0] / room, ticks[-1] * room)
+    elif values:
         set_limits(0.0, high * 1.08 or 1.0)
-    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    if values:
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    if label:
+        axis.set_label_text(f"{label} (log scale)" if logarithmic else label)
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """At least four ticks around the values: 1-2-5, or decades where those would be more than `most`."""
+    for steps in ((1, 2, 5), (1,)):
+        # one place beyond the values' decades, on each side, is enough to fill up to four
+        decades = range(floor(log10(low)) - 1, ceil(log10(high)) + 2)
+        found = [float(f"{step}e{decade}") for decade in decades for step in steps]
+        first = max(place for place, tick in enumerate(found) if tick <= low)
+        last = min(place for place, tick in enumerate(found) if tick >= high)
+        while last - first < 3:  # on the side where the values are nearer to the edge
+            if low / found[first] < found[last] / high:
+                first -= 1
+            else:
+                last += 1
+        if last - first < most:
+            break
+    return found[first : last + 1]
 
 
 def widths(policies: Sequence[str]) -> dict[str, float]:

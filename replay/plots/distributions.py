@@ -26,8 +26,7 @@ def distributions(view: View) -> Figure:
         for axes, setting in zip(grid[row], view.settings, strict=True):
             drawn += _panel(axes, view, metric, setting)
         for axes in grid[row]:
-            scale(axes, "x", drawn)
-            axes.set_xlabel(label)
+            scale(axes, "x", drawn, label)
         grid[row][0].set_ylabel("share of requests")
     for axes, setting in zip(grid[0], view.settings, strict=True):
         axes.set_title(setting)

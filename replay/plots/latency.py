@@ -27,9 +27,8 @@ def latency(view: View) -> Figure:
             for column, setting in enumerate(view.settings)
             for value in _panel(grid[row][column], view, metric, setting)
         ]
-        for axes in grid[row]:
-            scale(axes, "y", drawn)
-        grid[row][0].set_ylabel(label)
+        for column, axes in enumerate(grid[row]):
+            scale(axes, "y", drawn, "" if column else label)
     for axes, setting in zip(grid[0], view.settings, strict=True):
         axes.set_title(setting)
     made.legend(handles=_legend(), loc="outside lower center", ncols=3, title=view.remark or None)

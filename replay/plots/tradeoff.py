@@ -24,9 +24,7 @@ def tradeoff(view: View) -> Figure:
     modes = list(dict.fromkeys(arm.mode for arm in view.arms))
     fills = {mode: FILLS[(place + max(0, 3 - len(modes))) % len(FILLS)] for place, mode in enumerate(modes)}
     for axes, (metric, label) in zip(grid, PANELS, strict=True):
-        _panel(axes, view, metric, fills)
-        axes.set_xlabel("output tokens/s")
-        axes.set_ylabel(label)
+        _panel(axes, view, metric, label, fills)
     modes_legend = [mark(mode, marker="o", markersize=9, fillstyle=fills[mode]) for mode in modes]
     made.legend(
         handles=[*view.legend(markersize=8), *modes_legend, *_swept(view)],
@@ -37,12 +35,14 @@ def tradeoff(view: View) -> Figure:
     return made
 
 
-def _panel(axes: Axes, view: View, metric: str, fills: dict[str, str]) -> None:
+def _panel(axes: Axes, view: View, metric: str, label: str, fills: dict[str, str]) -> None:
     places: dict[Arm, tuple[float, float]] = {}
     for arm in view.arms:
         rate, latency = view.values.value(arm, "output_throughput", "value"), view.values.value(arm, metric, "p95")
         if rate is not None and latency is not None:
             places[arm] = rate, latency * 1000
+    scale(axes, "x", [rate for rate, _ in places.values()], "output tokens/s", log=False)
+    scale(axes, "y", [latency for _, latency in places.values()], label)
     if not places:
         no_data(axes)
         return
@@ -65,8 +65,6 @@ def _panel(axes: Axes, view: View, metric: str, fills: dict[str, str]) -> None:
             )
             if len(family) > 1 and policy == view.policies[0]:
                 _label(axes, {arm.variant: places[arm] for arm in family})
-    scale(axes, "x", [rate for rate, _ in places.values()])
-    scale(axes, "y", [latency for _, latency in places.values()])
 
 
 def _label(axes: Axes, places: dict[str, tuple[float, float]]) -> None:

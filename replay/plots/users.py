@@ -64,14 +64,14 @@ def users(view: View) -> Figure:
                 )
         drawn += points["latency"].to_list()
         axes.set_title(setting)
-        axes.set(xlabel="mean end-to-end time, ms", ylabel="")
+        axes.set(xlabel="", ylabel="")
         axes.grid(visible=False, axis="y")
     labels = [f"{name} ({count})" for name, count in shown.iter_rows()]
     grid[0].set_yticks(range(len(names)), labels)
     grid[0].set_ylim(max(len(names), 1) - 0.5, -0.5)
     grid[0].set_ylabel("user (requests)")
     for axes in grid:
-        scale(axes, "x", drawn)
+        scale(axes, "x", drawn, "mean end-to-end time, ms")
     made.legend(
         handles=view.legend(markersize=7),
         loc="outside lower center",

@@ -28,7 +28,7 @@ from runs import (
 
 from replay.metrics import measure
 from replay.plots import draw_all, plots
-from replay.plots.canvas import look
+from replay.plots.canvas import log_ticks, look
 from replay.plots.slot_time import Window, choose_window, slot_shares
 from replay.plots.view import KNOWN, View, policy_marks, views
 from replay.report import write_report
@@ -217,3 +217,38 @@ def test_no_panel_of_the_timeline_cuts_its_lines(tmp_path: Path) -> None:
         highest = max(max(line.get_ydata()) for line in axes.lines)
         assert axes.get_ylim()[0] == 0
         assert axes.get_ylim()[1] >= highest
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "most", "ticks"),
+    [
+        (760, 7100, 10, [500, 1000, 2000, 5000, 10000]),
+        (10, 50, 10, [10, 20, 50, 100]),
+        (1.1, 4.8, 10, [1, 2, 5, 10]),  # 4.8 is nearer to the edge
+        (1.01, 4.5, 10, [0.5, 1, 2, 5]),
+        (0.2, 0.9, 7, [0.1, 0.2, 0.5, 1]),
+        (55, 9000, 7, [10, 100, 1000, 10000]),  # eight of 1-2-5
+        (55, 9000, 10, [50, 100, 200, 500, 1000, 2000, 5000, 10000]),
+        (3, 2_000_000, 10, [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7]),
+    ],
+)
+def test_a_log_axis_has_four_ticks_around_its_values(low: float, high: float, most: int, ticks: list[float]) -> None:
+    assert log_ticks(low, high, most) == ticks
+
+
+@pytest.mark.parametrize("name", ["latency", "distributions", "tradeoff"])
+def test_a_log_axis_says_so_and_throughput_never_is_one(tmp_path: Path, name: str) -> None:
+    """TTFTs from 10 to 60 ms; every request has 10 ms per token."""
+    figure = drawn(name, two_panels(tmp_path))
+    logarithmic = 0
+    for axes in figure.axes:
+        for axis, low, high in ((axes.xaxis, *axes.get_xlim()), (axes.yaxis, *axes.get_ylim())):
+            label = axis.get_label_text()
+            if axis.get_scale() == "log":
+                logarithmic += 1
+                assert len([tick for tick in axis.get_ticklocs() if low <= tick <= high]) >= 4
+            if label:
+                assert label.endswith("(log scale)") == (axis.get_scale() == "log")
+            if label.startswith("output tokens/s"):
+                assert (axis.get_scale(), low) == ("linear", 0)
+    assert logarithmic
