@@ -59,7 +59,10 @@ class Engines:
             block_size=engine.block_size,
             seed=self._experiment.seed,
         )
-        executor.warm_up(**self._shapes(engine))
+        cost = executor.warm_up(**self._shapes(engine))
+        names = ("fixed", "prefill", "decode", "context")
+        fitted = ", ".join(f"{name}_ms = {1000 * getattr(cost, name):.4g}" for name in names)
+        self._remark(f"its fitted cost, as a simulated engine would take it: {{ {fitted} }}")
         if executor.describe() not in self.descriptions:  # repeats build it again
             self.descriptions.append(executor.describe())
         return executor

@@ -74,6 +74,7 @@ def _trace_entry(trace: Trace) -> dict[str, Any]:
         "span_s": extent.span,
         "prompt_tokens": extent.prompt_tokens,
         "output_tokens": extent.output_tokens,
+        "block_size": trace.block_size,  # tokens of one block of its prefix hashes; null: it has none
         "skipped": trace.skipped,
         "notes": trace.notes,
         "history": trace.history,

@@ -44,20 +44,29 @@ def claim_folder(output: Path | None, name: str, when: datetime) -> Claim:
     try:
         if output is None:
             return _claim_new(place, f"{name}-{when:%Y%m%d-%H%M%S}")
-        if output.exists() and not output.is_dir():
-            raise OutputError(f"{output}: is a file; results need a folder of their own")
+        check_free(output)
         created = not output.exists()
         output.mkdir(parents=True, exist_ok=True)
-        if any(output.iterdir()):
-            raise FileExistsError
         return _mark(output, created=created)
     except FileExistsError as fault:
         if output is not None and output.is_dir():
-            sentence = f"{output}: holds files already, and a run never overwrites another; name a new folder"
-            raise OutputError(sentence) from fault
+            raise OutputError(_taken(output)) from fault  # somebody else was quicker
         raise OutputError(f"{place}: no results can be written there (it is, or lies below, a file)") from fault
     except OSError as fault:
         raise OutputError(f"{place}: no results can be written there ({fault.strerror or fault})") from fault
+
+
+def check_free(output: Path | None) -> None:
+    """Raise OutputError when `output` is a file or holds files."""
+    if output is not None and output.exists():
+        if not output.is_dir():
+            raise OutputError(f"{output}: is a file; results need a folder of their own")
+        if any(output.iterdir()):
+            raise OutputError(_taken(output))
+
+
+def _taken(output: Path) -> str:
+    return f"{output}: holds files already, and a run never overwrites another; name a new folder"
 
 
 def _claim_new(base: Path, name: str) -> Claim:

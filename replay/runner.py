@@ -18,7 +18,7 @@ import polars as pl
 
 from replay.clock import WallClock
 from replay.engines import Engines
-from replay.errors import ReplayError
+from replay.errors import ReplayError, TraceError
 from replay.experiment.grid import Cell, cells, folder_name
 from replay.experiment.loading import Experiment
 from replay.manifest import new_manifest
@@ -86,8 +86,16 @@ class Run:
 
 
 def open_traces(experiment: Experiment) -> list[Trace]:
-    """The experiment's traces, validated and transformed. Raises TraceError when one cannot be replayed."""
-    return [apply_transforms(read_trace(path), experiment.transforms) for path in experiment.traces]
+    """The experiment's traces, validated and transformed. Raises TraceError: a line for each that cannot be."""
+    opened, faults = [], []
+    for path in experiment.traces:
+        try:
+            opened.append(apply_transforms(read_trace(path), experiment.transforms))
+        except TraceError as fault:
+            faults.append(str(fault))
+    if faults:
+        raise TraceError("\n".join(faults))
+    return opened
 
 
 class Runner:

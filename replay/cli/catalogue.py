@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from replay.errors import ReplayError
+import traceback
+from pathlib import Path
+
+from replay.errors import ExperimentError
 
 
 def register_policies() -> None:
-    """Import the package `policies`. Raises ReplayError, naming the folder, when it registers nothing."""
-    import policies as package
+    """Import the package `policies`.
+
+    Raises ExperimentError when a file of it cannot be imported, naming file and line, and when it registers nothing.
+    """
     from replay.scheduler import policies
+
+    try:
+        import policies as package
+    except Exception as fault:
+        raise ExperimentError(_where(fault)) from fault
 
     if not len(policies):
         places = ", ".join(package.__path__)
-        raise ReplayError(
+        raise ExperimentError(
             f"{places}: this package `policies` registers no policy; it hides the one that came with replay"
         )
+
+
+def _where(fault: Exception) -> str:
+    """`policies/mine.py, line 3: name 'policy' is not defined`: of the frames, the last in the package counts."""
+    if isinstance(fault, SyntaxError):
+        return f"{fault.filename}, line {fault.lineno}: {fault.msg}"
+    frames = traceback.extract_tb(fault.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).parent.name == "policies"]
+    place = own[-1] if own else frames[-1]
+    return f"{place.filename}, line {place.lineno}: {fault}"

@@ -27,6 +27,8 @@ threads     = 1          # left out: as many as torch likes
 block_size  = 16         # tokens in one KV block
 kv_blocks   = 1024
 max_waiting = 1024       # more are rejected
+# cost = { fixed_ms = 15.0, prefill_ms = 0.25, decode_ms = 0.2, context_ms = 0.0012 }
+#                        # a simulated step: so long, and so much for each token of each kind; a real run prints its own
 # queue_timeout_s = 30   # from when a request was due to its admission
 # timeout_s       = 120  # from when it was due to its end
 

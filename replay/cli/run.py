@@ -50,8 +50,9 @@ def run(
       replay run --trace traces/sample.parquet --mode continuous --policy fifo --policy sjf
       replay run experiment.toml --set engine.kv_blocks=256 --set 'modes.continuous.max_running=[1, 8, 32]'
 
-    Exit status: 0 done; 1 when a cell failed or completed no request (with --strict: when any figure is in doubt);
-    2 when the experiment is wrong; 130 or 143 when stopped, with what was measured kept.
+    Exit status: 0 done; 1 when something failed: a trace, the engine, the place for results, a cell, or every request
+    of one (with --strict: when any figure is in doubt); 2 when the experiment or an option is wrong; 130 or 143 when
+    stopped, with what was measured kept.
     """
     from replay.cli.signals import Interrupted, StopSignals
 
@@ -77,13 +78,20 @@ def _load(
 ) -> Experiment:
     """The experiment file with the options laid over it. An option that names things leaves only those."""
     from replay.cli.catalogue import register_policies
-    from replay.experiment.loading import load_experiment, merged, parse_setting, read_document
+    from replay.experiment.document import merged, parse_setting, paths_of, read_document
+    from replay.experiment.loading import load_experiment
 
     register_policies()
     document = read_document(Path(file)) if file else {}
+    origins: dict[str, str] = {}
     for setting in settings:
-        document = merged(document, parse_setting(setting))
+        addition = parse_setting(setting)
+        document = merged(document, addition)
+        origins |= dict.fromkeys(paths_of(addition), f"--set {setting}")
+    origins |= {f"policies.{name}": f"--policy {name}" for name in policies}
+    origins |= {f"modes.{name}": f"--mode {name}" for name in modes}
     if traces:
+        origins["traces"] = "--trace"
         document["traces"] = list(traces)
     if policies:
         document["policies"] = "all" if "all" in policies else _only(document.get("policies"), policies)
@@ -97,7 +105,7 @@ def _load(
     source = file or "command line"
     if not file:
         document.setdefault("name", Path(traces[0]).stem if traces else "run")
-    return load_experiment(document, source, Path(file).parent if file else None)
+    return load_experiment(document, source, Path(file).parent if file else None, origins)
 
 
 def _only(section: object, names: tuple[str, ...]) -> dict[str, Any]:
@@ -117,6 +125,7 @@ def _run(
     plots: bool,
 ) -> int:
     from replay.cli.progress import Display
+    from replay.run_folder import check_free
     from replay.runner import Runner, open_traces
 
     traces = open_traces(experiment)
@@ -128,7 +137,10 @@ def _run(
                 display.remark(line)
         runner = Runner(experiment, traces, display, signals.stop)
         display.remark(_forecast(experiment, runner, traces))
+        for warning in _misfits(runner, traces):
+            display.remark(f"warning: {warning}")
         if dry_run:
+            check_free(output)
             for cell in runner.cells:
                 click.echo(cell.name)
             return 0
@@ -170,7 +182,28 @@ def _about(trace: Trace) -> list[str]:
     lines += [f"  skipped {count:,} rows: {reason}" for reason, count in trace.skipped.items()]
     lines += [f"  note: {note}" for note in trace.notes]
     lines += [f"  {change.sentence()}" for change in trace.changes]
+    unknown = [name for name in ("user", "priority", "max_tokens") if trace.frame[name].null_count() == extent.rows]
+    if unknown:
+        lines.append(f"  no {', no '.join(unknown)}: a policy that goes by one cannot tell these requests apart")
     return lines
+
+
+def _misfits(runner: Runner, traces: list[Trace]) -> list[str]:
+    """Requests that no cell of an engine can serve, however it is scheduled."""
+    import polars as pl
+
+    found = {}
+    for cell in runner.cells:
+        engine, trace = cell.engine, traces[cell.trace]
+        capacity = engine.kv_blocks * engine.block_size
+        tokens = pl.col("prompt_tokens") + pl.col("output_tokens")
+        many = trace.frame.select((tokens > capacity).sum()).item()
+        if many:
+            found[trace.name, capacity] = (
+                f"{trace.name}: {many:,} of {trace.frame.height:,} requests are larger than the whole KV pool of "
+                f"{capacity:,} tokens ({engine.kv_blocks:,} blocks of {engine.block_size}) and will be rejected"
+            )
+    return list(found.values())
 
 
 def _forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:

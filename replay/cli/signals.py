@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from replay.stopping import Stop
@@ -60,4 +60,5 @@ class StopSignals:
         self.stop.set()
         if not self.stop.gentle:
             raise Interrupted(number)
-        sys.stderr.write("\nreplay: stopping; what was measured is kept\n")
+        with suppress(OSError):
+            sys.stderr.write(f"\nreplay: stopping; what was measured is kept (again after {PATIENCE:g} s: at once)\n")

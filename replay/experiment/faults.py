@@ -5,6 +5,8 @@ It turns what pydantic says into sentences; it does not know what an experiment 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ValidationError
 
 from replay.errors import ExperimentError
@@ -12,14 +14,23 @@ from replay.registry import nearest
 
 
 class Faults:
-    """Faults found so far, in order. `raise_if_any` ends the reading when there are some."""
+    """Faults found so far, in order. `raise_if_any` ends the reading when there are some.
 
-    def __init__(self, source: str) -> None:
+    `source` is the file; `origins` says of paths that were given elsewhere where that was (`--set`).
+    """
+
+    def __init__(self, source: str, origins: Mapping[str, str] | None = None) -> None:
         self.source = source
+        self.origins = origins or {}
         self._sentences: list[str] = []
 
     def add(self, path: str, sentence: str) -> None:
-        self._sentences.append(f"{self.source}: {path}: {sentence}" if path else f"{self.source}: {sentence}")
+        given = [
+            label
+            for place, label in self.origins.items()
+            if path == place or path.startswith((f"{place}.", f"{place}["))
+        ]
+        self._sentences.append(f"{given[-1] if given else self.source}: {path}: {sentence}")
 
     def add_validation(self, path: str, error: ValidationError, model: type[BaseModel]) -> None:
         """What pydantic refused of a `model` below `path`."""

@@ -1,11 +1,10 @@
-"""From a TOML file and what the command line adds to it, to a validated experiment or to every fault in it.
+"""From the document of an experiment to a validated experiment, or to every fault in it.
 
 It reads no trace: whether a trace can be replayed is known when it is opened, before anything runs.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from replay.errors import ExperimentError
+from replay.executors.torch.shapes import SHAPES
 from replay.experiment.faults import Faults
 from replay.experiment.options import Setting, options_model, validate, validate_sweep
 from replay.experiment.settings import Engine, Goals, Top
@@ -68,47 +68,16 @@ class Experiment:
         return predictors[self.predictor.name](**self.predictor.settings)
 
 
-def read_document(file: Path) -> dict[str, Any]:
-    """The TOML of an experiment file. Raises ExperimentError when it cannot be read, with line and column."""
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise ExperimentError(f"{file}: cannot be read ({fault.strerror})") from fault
-    except UnicodeDecodeError as fault:
-        raise ExperimentError(f"{file}: is not UTF-8 text, so it is not TOML (byte {fault.start})") from fault
-    except tomllib.TOMLDecodeError as fault:
-        raise ExperimentError(f"{file}: is not TOML: {fault}") from fault
-
-
-def parse_setting(text: str) -> dict[str, Any]:
-    """`engine.kv_blocks=4096` as TOML; a value that TOML does not know (`engine.model=tiny`) is text."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ExperimentError(f"--set {text}: is KEY=VALUE, such as engine.kv_blocks=4096")
-    for fragment in (text, f"{key} = {_quoted(value.strip())}"):
-        try:
-            return tomllib.loads(fragment)
-        except tomllib.TOMLDecodeError as error:
-            fault = error
-    raise ExperimentError(f"--set {text}: is not TOML: {fault}")
-
-
-def merged(document: Mapping[str, Any], addition: Mapping[str, Any]) -> dict[str, Any]:
-    """`document` with `addition` laid over it, table by table."""
-    result = dict(document)
-    for key, value in addition.items():
-        under = result.get(key)
-        both = isinstance(under, Mapping) and isinstance(value, Mapping)
-        result[key] = merged(under, value) if both else value  # type: ignore[arg-type]  # both are mappings
-    return result
-
-
-def load_experiment(document: Mapping[str, Any], source: str, folder: Path | None = None) -> Experiment:
+def load_experiment(
+    document: Mapping[str, Any], source: str, folder: Path | None = None, origins: Mapping[str, str] | None = None
+) -> Experiment:
     """Validate `document`; `source` names it in faults, and traces are looked for in `folder` first, then here.
+
+    `origins` names the option of the command line that gave a path of the document.
 
     Raises ExperimentError with every fault, a line each: path, what is wrong, what would be right.
     """
-    faults = Faults(source)
+    faults = Faults(source, origins)
     top = validate(Top, document, "", faults)
     sections = top or _readable_part(document)
     engines = validate_sweep(Engine, sections.engine, "engine", faults)
@@ -118,6 +87,7 @@ def load_experiment(document: Mapping[str, Any], source: str, folder: Path | Non
     goals = validate(Goals, sections.goals, "goals", faults)
     transforms = _transforms(sections.transforms, faults)
     traces = [_find(trace, folder, f"traces[{index}]", faults) for index, trace in enumerate(sections.traces)]
+    _check_models(engines, faults)
     _check_together(engines, chosen_modes, faults)
     faults.raise_if_any()
     assert top is not None, "a document without faults was validated"
@@ -138,7 +108,7 @@ def load_experiment(document: Mapping[str, Any], source: str, folder: Path | Non
         predictor=predictor,
         goals=goals,
         document=dict(document),
-        warnings=_warnings(engines),
+        warnings=_warnings(engines, top.repeats),
     )
 
 
@@ -207,12 +177,19 @@ def _transforms(entries: list[dict[str, Any]], faults: Faults) -> list[Declared]
 
 def _find(trace: str, folder: Path | None, path: str, faults: Faults) -> Path:
     """Where a trace lies: beside the experiment file, or else below the folder that the command was typed in."""
-    places = [place / trace for place in (folder, Path()) if place is not None]
+    places = list(dict.fromkeys(place / trace for place in (folder, Path()) if place is not None))
     for place in places:
         if place.exists():
             return place
     faults.add(path, f"{trace!r} does not exist (looked for {', '.join(str(place) for place in places)})")
     return Path(trace)
+
+
+def _check_models(engines: list[tuple[Engine, dict[str, Setting]]], faults: Faults) -> None:
+    """A model that is no named shape and no folder can only be a hub's, which has the form owner/name."""
+    for model in dict.fromkeys(engine.model for engine, _ in engines if engine.kind == "torch"):
+        if model not in SHAPES and "/" not in model and not Path(model).exists():
+            faults.add("engine.model", f"{model!r} is no named shape and no folder; {nearest(model, SHAPES)}")
 
 
 def _check_together(engines: list[tuple[Engine, dict[str, Setting]]], chosen: list[Choice], faults: Faults) -> None:
@@ -227,14 +204,9 @@ def _check_together(engines: list[tuple[Engine, dict[str, Setting]]], chosen: li
             )
 
 
-def _warnings(engines: list[tuple[Engine, dict[str, Setting]]]) -> list[str]:
-    unused = {
-        f"engine.{name} is not used by a {engine.kind} engine" for engine, _ in engines for name in engine.unused()
-    }
-    return sorted(unused)
-
-
-def _quoted(text: str) -> str:
-    """`text` as a TOML string."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def _warnings(engines: list[tuple[Engine, dict[str, Setting]]], repeats: int) -> list[str]:
+    unused = {(name, engine.kind) for engine, _ in engines for name in engine.unused()}
+    found = [f"engine.{name} is not used by a {kind} engine" for name, kind in sorted(unused)]
+    if repeats > 1 and all(engine.kind == "simulated" for engine, _ in engines):
+        found.append(f"a simulated replay repeats exactly: repeats = {repeats} gives the same {repeats} times")
+    return found

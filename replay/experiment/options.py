@@ -90,7 +90,9 @@ def validate_sweep(
     for name, value in settings.items():
         if value == []:
             faults.add(f"{path}.{name}", "an empty list leaves nothing to sweep")
-    seen = Faults(faults.source)
+        elif isinstance(value, list) and (twice := [each for at, each in enumerate(value) if each in value[:at]]):
+            faults.add(f"{path}.{name}", f"{twice[0]!r} stands in the list twice")
+    seen = Faults(faults.source, faults.origins)
     found = []
     for combination, varied in sweep(settings):
         if (validated := validate(model, combination, path, seen)) is not None:

@@ -9,17 +9,34 @@ from __future__ import annotations
 import heapq
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
+from replay.errors import ExperimentError
 from replay.registry import Registry
 from replay.request import Request
 from replay.scheduler.step import Step
 from replay.scheduler.waiting import WaitingHeap
 
 policies: Registry[type[Policy]] = Registry("policy")
-policy = policies.register
+Class = TypeVar("Class", bound="type[Policy]")
+
+
+def policy(name: str) -> Callable[[Class], Class]:
+    """Register a policy: `@policy("mine")` above `@dataclass` above the class, whose docstring says its rule.
+
+    Raises ExperimentError for a class that is no dataclass (its options would be lost), or has no docstring.
+    """
+
+    def keep(entry: Class) -> Class:
+        if "__dataclass_params__" not in entry.__dict__:
+            raise ExperimentError(f"policy {name!r}: put @dataclass between @policy and class {entry.__name__}")
+        if not entry.__doc__ or entry.__doc__.startswith(f"{entry.__name__}("):  # what @dataclass writes of itself
+            raise ExperimentError(f"policy {name!r}: class {entry.__name__} needs a docstring that says its rule")
+        return policies.register(name)(entry)
+
+    return keep
 
 
 class Policy(ABC):

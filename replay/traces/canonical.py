@@ -6,6 +6,7 @@ nothing more can be refused.
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -101,17 +102,24 @@ def in_order(frame: pl.DataFrame, path: Path, notes: list[str]) -> pl.DataFrame:
     return frame.with_columns(pl.col("arrival") - first)
 
 
+def _with_hint(name: str, present: Sequence[str]) -> str:
+    """A column that nobody knows, and the one that may have been meant."""
+    close = difflib.get_close_matches(name.removesuffix("_id"), set(COLUMNS) - set(present), n=1, cutoff=0.75)
+    return f"{name} (was {close[0]!r} meant?)" if close else name
+
+
 def typed(source: Source, form: ArrivalForm, files: Sequence[Path]) -> pl.DataFrame:
     """The file's rows with canonical columns and types, null where it has none, and with `FILE` and `ROW`."""
     frame = source.frame if ROW in source.frame.columns else source.frame.with_row_index(ROW)
     for name, column in COLUMNS.items():
         if column.required and name != "arrival" and name not in frame.columns:
             raise TraceError(
-                f"{source.path}: the column {name!r} is missing; there are: {', '.join(source.frame.columns)}"
+                f"{source.path}: the column {name!r} is missing; there are: "
+                f"{', '.join(each for each in source.frame.columns if each != ROW)}"
             )
     unknown = [name for name in frame.columns if name not in (*COLUMNS, form.column, ROW)]
     if unknown:
-        source.notes.append(f"columns left out: {', '.join(unknown)}")
+        source.notes.append(f"columns left out: {', '.join(_with_hint(name, frame.columns) for name in unknown)}")
     frame = frame.with_columns(pl.col(ROW).cast(pl.Int64), pl.lit(files.index(source.path), pl.Int32).alias(FILE))
     values = {"arrival": arrival_nanoseconds(frame, form, files)}
     for name in SCHEMA:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -133,7 +134,10 @@ def test_wrong_input_is_a_sentence_each_and_leaves_nothing(tmp_path: Path) -> No
         (("run", bad), 2, "did you mean 'repeats'?"),
         (("run", tmp_path / "no.toml"), 2, "no.toml: cannot be read"),
         (("run", "--trace", SAMPLE, "--policy", "fifi"), 2, "did you mean 'fifo'?"),
-        (("run", "--trace", SAMPLE, "--set", "engine.model=tinny"), 1, "did you mean 'tiny'?"),
+        (("run", "--trace", SAMPLE, "--set", "engine.model=tinny"), 2, "did you mean 'tiny'?"),
+        (("run", "--trace", broken, "--trace", empty), 1, "empty.parquet"),
+        (("run", SAMPLE), 2, f"is a Parquet file, not an experiment; replay it with --trace {SAMPLE}"),
+        (("run", "--trace", SAMPLE, "--output", tmp_path, "--dry-run"), 1, "holds files already"),
         (("run",), 2, "name an EXPERIMENT file"),
         (("run", "--set", "traces=5"), 2, "traces: input should be a valid array, not 5"),
         (("run", "--trace", SAMPLE, "--set", "transforms=3", "--limit", "3"), 2, "transforms: input should be"),
@@ -174,6 +178,49 @@ def test_strict_ends_with_1_when_one_request_did_not_complete(tmp_path: Path) ->
     assert lenient.returncode == 0
     assert "19 of 20 requests completed" in lenient.stderr
     assert replay(*arguments, "--output", tmp_path / "b", "--strict").returncode == 1
+
+
+def test_requests_that_cannot_fit_are_said_before_anything_runs(tmp_path: Path) -> None:
+    done = replay("run", "--trace", SAMPLE, *SIMULATED, "--set", "engine.kv_blocks=4", "--dry-run", cwd=tmp_path)
+    assert (
+        "requests are larger than the whole KV pool of 64 tokens (4 blocks of 16) and will be rejected" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("@policy('mine')\nclass Mine: ...", "line 1: name 'policy' is not defined"),
+        ("def", "line 1: invalid syntax"),
+        (
+            "from replay.scheduler import *\n@policy('fifo')\n@dataclass\nclass A(Ordered):\n  'A.'",
+            "line 3: name 'dataclass'",
+        ),
+        (
+            "from dataclasses import dataclass\nfrom replay.scheduler import *\n"
+            "@policy('fifo')\n@dataclass\nclass A(Ordered):\n  'A.'",
+            "two policy entries are named 'fifo'",
+        ),
+        (
+            "from replay.scheduler import *\n@policy('bare')\nclass A(Ordered):\n  'A.'",
+            "put @dataclass between @policy",
+        ),
+        (
+            "from dataclasses import dataclass\nfrom replay.scheduler import *\n"
+            "@policy('bare')\n@dataclass\nclass A(Ordered): ...",
+            "needs a docstring that says its rule",
+        ),
+    ],
+)
+def test_a_policy_file_with_a_fault_is_named_with_its_line(tmp_path: Path, source: str, sentence: str) -> None:
+    copy = tmp_path / "policies"
+    shutil.copytree(Path("policies"), copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "mine.py").write_text(source)
+    done = replay("policies", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "mine.py, line" in done.stderr
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_dry_run_prints_the_cells_and_runs_nothing(tmp_path: Path) -> None:

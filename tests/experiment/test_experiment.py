@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 import policies as _registered  # noqa: F401  # importing it registers every policy
 from replay.cli.init import TEMPLATE
 from replay.errors import ExperimentError
+from replay.experiment.document import merged, parse_setting, paths_of, read_document
 from replay.experiment.grid import cells, folder_name
-from replay.experiment.loading import load_experiment, merged, parse_setting, read_document
+from replay.experiment.loading import load_experiment
+from replay.experiment.options import options_model, options_of
 
 SAMPLE = "traces/sample.parquet"
 
@@ -84,6 +87,14 @@ def test_every_fault_is_reported_at_once_by_path_and_nearest_name() -> None:
             {"lengths": {"predictor": "user_mean", "last": 0}},
             "x.toml: lengths.last: input should be greater than or equal to 1, not 0",
         ),
+        (
+            {"modes": {"continuous": {"max_running": [4, 8, 4]}}},
+            "x.toml: modes.continuous.max_running: 4 stands in the list twice",
+        ),
+        (
+            {"engine": {"model": "tinny"}},
+            "x.toml: engine.model: 'tinny' is no named shape and no folder; did you mean 'tiny'?",
+        ),
         ({"seed": float("nan")}, "x.toml: seed: input should be a valid integer, not nan"),
     ],
 )
@@ -140,6 +151,33 @@ def test_settings_on_the_command_line_are_toml_and_text_needs_no_quotes() -> Non
         with pytest.raises(ExperimentError, match="--set"):
             parse_setting(wrong)
     assert merged({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}, "d": 4}) == {"a": {"b": 3, "c": 2}, "d": 4}
+
+
+def test_a_fault_names_the_option_that_it_came_by() -> None:
+    addition = parse_setting("engine.kv_block=3")
+    with pytest.raises(ExperimentError) as caught:
+        load_experiment(
+            {"traces": [SAMPLE], "sed": 1, **addition}, "x.toml", None, dict.fromkeys(paths_of(addition), "--set")
+        )
+    assert str(caught.value).splitlines() == [
+        "x.toml: sed: there is no such setting; did you mean 'seed'?",
+        "--set: engine.kv_block: there is no such setting; did you mean 'kv_blocks'?",
+    ]
+
+
+def test_a_simulated_run_need_not_be_repeated() -> None:
+    experiment = load(repeats=3, engine={"kind": "simulated"})
+    assert experiment.warnings == ["a simulated replay repeats exactly: repeats = 3 gives the same 3 times"]
+
+
+def test_an_option_may_be_made_afresh_or_be_required() -> None:
+    @dataclass
+    class Thing:
+        several: tuple[int, ...] = field(default_factory=tuple)
+        needed: int = field(kw_only=True)
+
+    assert [(option.name, option.default) for option in options_of(Thing)] == [("several", ()), ("needed", ...)]
+    assert options_model(Thing).model_validate_json('{"needed": 3}').model_dump() == {"several": (), "needed": 3}
 
 
 def test_a_file_that_is_no_toml_is_refused_with_line_and_column(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ It knows numbers of layers and heads, and no weights.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from transformers import AutoConfig, PretrainedConfig
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 _NO_SPECIAL = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
@@ -113,5 +114,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 def shape_config(name: str) -> PretrainedConfig:
     """The configuration of a named shape, with no special tokens."""
+    from transformers import AutoConfig  # late, so that names can be looked up without it
+
     settings = dict(SHAPES[name])
     return AutoConfig.for_model(settings.pop("model_type"), **settings, **_NO_SPECIAL)

@@ -1,0 +1,72 @@
+"""The documents: what they show is what there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import policies as _registered  # noqa: F401  # importing it registers every policy
+from replay.experiment.grid import cells
+from replay.experiment.loading import load_experiment
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The fenced blocks of a Markdown file in one language."""
+    return re.findall(rf"```{language}\n(.*?)```", Path(document).read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def test_the_readme_is_short_and_its_experiment_is_one() -> None:
+    assert len(Path("README.md").read_text(encoding="utf-8").splitlines()) < 150
+    (toml,) = blocks("README.md", "toml")
+    document = tomllib.loads(toml)
+    assert document["traces"] == ["chat.parquet"]
+    experiment = load_experiment({**document, "traces": ["traces/sample.parquet"]}, "README.md")
+    assert len(cells(experiment, ["chat"])) == 3 * (1 + 3) * 2
+    assert not experiment.warnings
+
+
+def test_the_readme_shows_the_policy_as_it_is() -> None:
+    (shown,) = blocks("README.md", "python")
+    kept = Path("policies/hybrid.py").read_text(encoding="utf-8")
+
+    def code(text: str) -> list[str]:
+        """The lines of code: the docstrings are shortened for the README."""
+        bare = re.sub(r'"""(.*?)"""', "", text, flags=re.DOTALL)
+        return [line for line in bare.splitlines() if line.strip()]
+
+    assert code(shown) == code(kept)
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", Path("README.md").read_text(encoding="utf-8")))
+def test_what_the_readme_links_to_is_there(link: str) -> None:
+    assert Path(link).is_file()
+
+
+def test_the_policy_of_the_how_to_runs_in_every_mode(tmp_path: Path) -> None:
+    (code,) = blocks("docs/writing-a-policy.md", "python")
+    shutil.copytree("policies", tmp_path / "policies", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "policies" / "longest_prompt.py").write_text(code, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "replay",
+        "run",
+        "--trace",
+        str(Path("traces/sample.parquet").resolve()),
+        "--policy",
+    ]
+    command += ["longest_prompt", "--set", "engine.kind=simulated", "--no-plots"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for mode in ("static", "dynamic", "continuous"):
+        assert f"{mode}-longest_prompt: 96 of 96 completed" in done.stderr
