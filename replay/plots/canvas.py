@@ -14,6 +14,7 @@ from typing import Any
 
 import matplotlib
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -83,6 +84,12 @@ def no_data(axes: Axes, x: float = 0.5, y: float = 0.5, *, text: str = "no data"
 def mark(label: str, **style: Any) -> Line2D:
     """A legend's entry: a marker, in ink unless `style` says otherwise."""
     return Line2D([], [], label=label, **{"color": INK, "linestyle": ""} | style)
+
+
+def legend(made: Figure, handles: Sequence[Artist], columns: int, title: str | None) -> None:
+    """One legend under all panels; what must be said of the picture is its title."""
+    found = made.legend(handles=handles, loc="outside lower center", ncols=max(columns, 1), title=title)
+    found.get_title().set_multialignment("center")
 
 
 def scale(axes: Axes, which: str, values: Sequence[float], label: str = "", *, log: bool = True) -> None:

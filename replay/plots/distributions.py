@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from replay.metrics.statistics import percentile
-from replay.plots.canvas import figure, no_data, scale, widths
+from replay.plots.canvas import figure, legend, no_data, scale, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -29,19 +29,15 @@ def distributions(view: View) -> Figure:
             scale(axes, "x", drawn, label)
         grid[row][0].set_ylabel("share of requests")
     for axes, setting in zip(grid[0], view.settings, strict=True):
-        axes.set_title(setting)
-    made.legend(
-        handles=view.legend(linestyle="-", linewidth=1.8, markersize=5),
-        loc="outside lower center",
-        ncols=max(len(view.policies), 1),
-        title=view.remark or None,
-    )
+        axes.set_title(view.heading(setting))
+    legend(made, view.legend(linestyle="-", linewidth=1.8, markersize=5), len(view.policies), view.remark())
     return made
 
 
 def _panel(axes: Axes, view: View, metric: str, setting: str) -> list[float]:
     """Draw one metric in one mode, the medians marked; the values' ends, in milliseconds."""
     ends: list[float] = []
+    colours = view.palette(setting)
     for policy, thickness in widths(view.policies).items():
         if (arm := view.arm(setting, policy)) is None:
             continue
@@ -57,7 +53,7 @@ def _panel(axes: Axes, view: View, metric: str, setting: str) -> list[float]:
             x="value",
             hue="policy",
             hue_order=view.policies,
-            palette=view.palette,
+            palette=colours,
             weights="weight",
             stat="count",
             linewidth=thickness,
@@ -65,7 +61,7 @@ def _panel(axes: Axes, view: View, metric: str, setting: str) -> list[float]:
             ax=axes,
         )
         low, middle, high = values.select(percentile(pl.col("value"), percent) for percent in (0, 50, 100)).row(0)
-        axes.plot(middle, share * len(values) / 2, marker=view.marker(policy), color=view.colour(policy), markersize=5)
+        axes.plot(middle, share * len(values) / 2, marker=view.marker(policy), color=colours[policy], markersize=5)
         ends += [low, high]
     axes.set_ylim(0, 1.02)
     if not ends:

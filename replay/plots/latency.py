@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from replay.metrics.notation import number
-from replay.plots.canvas import FAINT, INK, figure, mark, scale
+from replay.plots.canvas import FAINT, INK, figure, legend, mark, scale
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -30,14 +30,15 @@ def latency(view: View) -> Figure:
         for column, axes in enumerate(grid[row]):
             scale(axes, "y", drawn, "" if column else label)
     for axes, setting in zip(grid[0], view.settings, strict=True):
-        axes.set_title(setting)
-    made.legend(handles=_legend(), loc="outside lower center", ncols=3, title=view.remark or None)
+        axes.set_title(view.heading(setting))
+    legend(made, _legend(), 3, view.remark())
     return made
 
 
 def _panel(axes: Axes, view: View, metric: str, setting: str) -> list[float]:
     """Draw one mode; the values, in milliseconds."""
     drawn: list[float] = []
+    colours = view.palette(setting)
     for place, policy in enumerate(view.policies):
         arm = view.arm(setting, policy)
         found = [view.values.value(arm, metric, statistic) if arm else None for statistic in STATISTICS]
@@ -45,7 +46,7 @@ def _panel(axes: Axes, view: View, metric: str, setting: str) -> list[float]:
         if len(values) < len(STATISTICS):
             _absent(axes, place)
             continue
-        colour = view.colour(policy)
+        colour = colours[policy]
         axes.plot([place, place], [values[0], values[2]], color=colour, linewidth=2, alpha=0.45, solid_capstyle="round")
         axes.plot(place, values[0], marker=view.marker(policy), color=colour, markersize=9)
         axes.plot(place, values[1], marker="_", color=colour, markersize=13, markeredgewidth=2.2)

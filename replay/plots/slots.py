@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import base_policy, ranked
 from replay.metrics.engine import OWN_SHARE
-from replay.plots.canvas import FAINT, INK, figure, no_data
+from replay.plots.canvas import FAINT, INK, figure, legend, no_data
 from replay.plots.registry import plots
 from replay.plots.slot_time import Window, choose_window, mean_queue, queue, slot_shares
 from replay.plots.view import View
@@ -42,14 +42,15 @@ def slots(view: View) -> Figure:
     for place, arm in enumerate(shown):
         strip, axes = grid[2 * place : 2 * place + 2]
         shares = slot_shares(spans[arm], arm.shown.slots or rows[arm], window)
-        strip.set_title(f"{arm.setting}: {shares}; {mean_queue(queues[arm], window)}", weight="bold", color=INK)
+        name = arm.setting if arm.shown.valid else f"{arm.setting} (invalid)"
+        strip.set_title(f"{name}: {shares}; {mean_queue(queues[arm], window)}", weight="bold", color=INK)
         _strip(strip, queues[arm], longest, window)
         _panel(axes, spans[arm], rows[arm], window)
         hidden = (arm.shown.slots or 0) - rows[arm]
         axes.set_ylabel("batch slot" if hidden <= 0 else f"batch slot\n(first {rows[arm]} of {rows[arm] + hidden})")
     grid[-1].set_xlabel("time since the trace began, s")
     grid[-1].set_xlim(window.start, window.end)
-    made.legend(handles=_legend(list(spans.values())), loc="outside lower center", ncols=7, title=view.remark or None)
+    legend(made, _legend(list(spans.values())), 7, view.remark([arm.shown for arm in shown]))
     return made
 
 

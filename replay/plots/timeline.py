@@ -7,7 +7,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from replay.metrics.arms import Arm
-from replay.plots.canvas import figure, no_data, widths
+from replay.plots.canvas import figure, legend, no_data, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -35,7 +35,7 @@ def timeline(view: View) -> Figure:
                     y=name,
                     hue="policy",
                     hue_order=view.policies,
-                    palette=view.palette,
+                    palette=view.palette(setting, one_replay=True),
                     size="policy",
                     sizes=widths(view.policies),
                     estimator=None,
@@ -46,16 +46,16 @@ def timeline(view: View) -> Figure:
             else:
                 no_data(axes)
             axes.set(xlabel="", ylabel="")
-        grid[0][column].set_title(setting)
+        grid[0][column].set_title(view.heading(setting, one_replay=True))
         grid[-1][column].set_xlabel("time since the trace began, s")
     for row, (name, label) in enumerate(ROWS):
         grid[row][0].set_ylabel(label)
         grid[row][0].set_ylim(0, 1.05 * tops[name])  # of all panels: they share it
-    made.legend(
-        handles=view.legend(linestyle="-", linewidth=2, marker=None),
-        loc="outside lower center",
-        ncols=max(len(view.policies), 1),
-        title=view.remark or None,
+    legend(
+        made,
+        view.legend(linestyle="-", linewidth=2, marker=None),
+        len(view.policies),
+        view.remark([arm.shown for arm in view.arms]),
     )
     return made
 

@@ -7,7 +7,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from replay.metrics.groups import NO_USER
-from replay.plots.canvas import FAINT, GRID, figure, no_data, scale
+from replay.plots.canvas import FAINT, GRID, figure, legend, no_data, scale
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -44,7 +44,7 @@ def users(view: View) -> Figure:
                 y="height",
                 hue="policy",
                 hue_order=view.policies,
-                palette=view.palette,
+                palette=view.palette(setting),
                 style="policy",
                 style_order=view.policies,
                 markers={policy: view.marker(policy) for policy in view.policies},
@@ -63,7 +63,7 @@ def users(view: View) -> Figure:
                     va="center",
                 )
         drawn += points["latency"].to_list()
-        axes.set_title(setting)
+        axes.set_title(view.heading(setting))
         axes.set(xlabel="", ylabel="")
         axes.grid(visible=False, axis="y")
     labels = [f"{name} ({count})" for name, count in shown.iter_rows()]
@@ -72,12 +72,7 @@ def users(view: View) -> Figure:
     grid[0].set_ylabel("user (requests)")
     for axes in grid:
         scale(axes, "x", drawn, "mean end-to-end time, ms")
-    made.legend(
-        handles=view.legend(markersize=7),
-        loc="outside lower center",
-        ncols=max(len(view.policies), 1),
-        title=view.remark or None,
-    )
+    legend(made, view.legend(markersize=7), len(view.policies), view.remark())
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import polars as pl
@@ -31,6 +32,10 @@ OTHERS = [
     ("#2E4600", "*"),
     ("#00BBC9", "d"),
 ]
+INVALID = "#9c9c9c"
+"""Instead of its policy's colour, for what a cell says whose times cannot be taken at face value."""
+MOST_NAMED = 4
+LINE = 90  # characters that fit under the narrowest picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +65,20 @@ class View:
     def marker(self, policy: str) -> str:
         return self.marks[policy][1]
 
-    @property
-    def palette(self) -> dict[str, str]:
-        """Colour by policy, as seaborn wants it."""
-        return {policy: self.colour(policy) for policy in self.policies}
+    def palette(self, setting: str, *, one_replay: bool = False) -> dict[str, str]:
+        """Colour by policy in a mode's panel, of all repeats or of the one that stands for them: grey if invalid."""
+        invalid = self._invalid(setting, one_replay=one_replay)
+        return {policy: INVALID if policy in invalid else self.colour(policy) for policy in self.policies}
+
+    def heading(self, setting: str, *, one_replay: bool = False) -> str:
+        """A panel's title: the mode, and which policies are drawn in grey."""
+        invalid = self._invalid(setting, one_replay=one_replay)
+        return f"{setting}\ngrey: {', '.join(invalid)} (invalid)" if invalid else setting
+
+    def _invalid(self, setting: str, *, one_replay: bool) -> list[str]:
+        arms = {arm.policy: arm for arm in self.arms if arm.setting == setting}
+        valid = {policy: arm.shown.valid if one_replay else arm.valid for policy, arm in arms.items()}
+        return [policy for policy in self.policies if not valid.get(policy, True)]
 
     def legend(self, **line: Any) -> list[Line2D]:
         """An entry for each policy; `line` changes its look, `marker=None` leaves the marker out."""
@@ -72,19 +87,18 @@ class View:
             for policy in self.policies
         ]
 
-    @property
-    def remark(self) -> str:
-        """What must be said of the times under every picture."""
-        remarks = ["simulated: times come from a cost model"] if any(cell.simulated for cell in self._cells) else []
-        if any(cell.partial for cell in self._cells):
+    def remark(self, drawn: Sequence[Cell] | None = None) -> str | None:
+        """What must be said of the times under a picture of these cells, or of all."""
+        cells = [cell for arm in self.arms for cell in arm.cells] if drawn is None else drawn
+        remarks = ["simulated: times come from a cost model"] if any(cell.simulated for cell in cells) else []
+        if any(cell.partial for cell in cells):
             remarks.append("partial run")
-        if not all(cell.valid for cell in self._cells):
-            remarks.append("with invalid cells")
-        return "; ".join(remarks)
-
-    @property
-    def _cells(self) -> list[Cell]:
-        return [cell for arm in self.arms for cell in arm.cells]
+        late = {cell.name for cell in cells if not cell.valid}
+        if labels := [f"{arm.setting}, {arm.policy}" for arm in self.arms if late & set(arm.names)]:
+            more = f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else ""
+            # lag is all that makes a cell invalid; its milliseconds are in the report
+            remarks.append(f"invalid: {'; '.join(labels[:MOST_NAMED])}{more} (arrivals were taken in too late)")
+        return fill("; ".join(remarks), LINE) or None
 
 
 def views(run: Run, measured: Measured) -> list[View]:

@@ -14,6 +14,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from runs import (
     MODES,
     cell_entry,
@@ -30,7 +31,7 @@ from replay.metrics import measure
 from replay.plots import draw_all, plots
 from replay.plots.canvas import log_ticks, look
 from replay.plots.slot_time import Window, choose_window, slot_shares
-from replay.plots.view import KNOWN, View, policy_marks, views
+from replay.plots.view import INVALID, KNOWN, View, policy_marks, views
 from replay.report import write_report
 from replay.results import read_run
 
@@ -252,3 +253,40 @@ def test_a_log_axis_says_so_and_throughput_never_is_one(tmp_path: Path, name: st
             if label.startswith("output tokens/s"):
                 assert (axis.get_scale(), low) == ("linear", 0)
     assert logarithmic
+
+
+def late_cell(folder: Path, *, repeats: int) -> Path:
+    """static under fifo and sjf; the last repeat of sjf took its arrivals in too late."""
+    cells = []
+    for policy, repeat in (("fifo", 0), *(("sjf", repeat) for repeat in range(repeats))):
+        rows = [request_row(row, user="ana", token_times=[0.1, 0.2]) for row in range(3)]
+        spans = [span_row(row, row, "decode", 0.0, 0.2) for row in range(3)]
+        name = f"static-{policy}-{repeat}"
+        write_tables(folder / "cells" / name, rows, [step_row(0, 0.0, 0.2, running=3)], spans)
+        valid = policy == "fifo" or repeat < repeats - 1
+        reason = None if valid else "lag p99 is 30.0 ms, over the limit of 10 ms"
+        cells.append(cell_entry(name, repeat=repeat, valid=valid, invalid_reason=reason, lag_p99_ms=1 if valid else 30))
+    return write_manifest(folder, cells, rows=3)
+
+
+def words(figure: Figure) -> str:
+    return " ".join(" ".join(text.get_text().split()) for text in figure.findobj(Text))
+
+
+@pytest.mark.parametrize("name", list(plots))
+def test_an_invalid_cell_is_named_and_marked_where_it_is_drawn(tmp_path: Path, name: str) -> None:
+    said, marked = "invalid: static, sjf (arrivals were taken in too late)", "sjf (invalid)"
+    one = words(drawn(name, late_cell(tmp_path / "one", repeats=1)))
+    assert ((said in one), (marked in one)) == (
+        (name != "slots"),
+        (name != "slots"),
+    )  # slots shows fifo, which is valid
+    two = words(drawn(name, late_cell(tmp_path / "two", repeats=2)))
+    shows_one_replay = name in ("slots", "timeline")  # of the arm, and takes the valid one
+    assert (said in two, "invalid" in two) == (not shows_one_replay, not shows_one_replay)
+
+
+def test_an_invalid_cell_is_grey(tmp_path: Path) -> None:
+    figure = drawn("latency", late_cell(tmp_path, repeats=1))
+    marks = [line for line in figure.axes[0].lines if line.get_marker() in (KNOWN["fifo"][1], KNOWN["sjf"][1])]
+    assert [to_hex(line.get_color()).upper() for line in marks] == [KNOWN["fifo"][0].upper(), INVALID.upper()]
