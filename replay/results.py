@@ -43,6 +43,7 @@ class Trace:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
     transforms: Sequence[Mapping[str, Any]] = ()
+    block_size: int | None = None  # tokens in a block of its prefix hashes; None where it has none
 
 
 @dataclass(frozen=True, slots=True)

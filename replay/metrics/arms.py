@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -22,7 +22,7 @@ class Arm:
 
     @property
     def label(self) -> str:
-        return f"{self.setting}, {self.policy}"
+        return f"{self.setting}, {self.policy}{self.mark}"
 
     @property
     def setting(self) -> str:
@@ -32,6 +32,13 @@ class Arm:
     @property
     def valid(self) -> bool:
         return all(cell.valid for cell in self.cells)
+
+    @property
+    def mark(self) -> str:
+        """What stands behind its name wherever it is named: its figures are not to be relied on."""
+        if not self.valid:
+            return " (invalid)"
+        return " (partial)" if any(cell.partial for cell in self.cells) else ""
 
     @property
     def shown(self) -> Cell:
@@ -49,6 +56,12 @@ def arms(run: Run) -> list[Arm]:
     for cell in run.recorded:
         found.setdefault((cell.trace, cell.mode, cell.policy, cell.variant), []).append(cell)
     return [Arm(*key, cells=cells) for key, cells in found.items()]
+
+
+def finished(found: Sequence[Arm]) -> list[Arm]:
+    """The arms with those repeats that ran to their end: a part of a replay is compared with nothing."""
+    whole = [replace(arm, cells=[cell for cell in arm.cells if not cell.partial]) for arm in found]
+    return [arm for arm in whole if arm.cells]
 
 
 class Values:

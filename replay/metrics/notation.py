@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 UNDEFINED = "–"  # noqa: RUF001  # a dash, not a minus: nothing is there
+MINUS = "−"  # noqa: RUF001  # a true minus
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -13,6 +14,17 @@ def number(value: float | None, digits: int = 3) -> str:
     while size >= 10 and decimals > 0:
         size, decimals = size / 10, decimals - 1
     return f"{value:,.{decimals}f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """With a true minus, and none before a zero."""
+    text = number(value, digits)
+    return text.replace("-", "" if not text.strip("-0.,") else MINUS)
+
+
+def change(share: float) -> str:
+    """A relative difference: `+12 %`."""
+    return f"{100 * share:+.0f} %".replace("-", MINUS)
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -29,7 +29,7 @@ AMPLIFICATION = {"output_throughput": 1.0}
 QUEUE_AMPLIFICATION = 5.0
 """A slower machine shows in throughput at its own ratio, and in a queue's waits at a power of it."""
 PAIRED = ("ttft", "ttft_delivered", "tpot", "e2e", "good")
-HIGHER_IS_BETTER = ("good", "output_throughput")
+HIGHER_IS_BETTER = ("good", "output_throughput", "jain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,22 @@ class Difference:
         if self.noise is not None:
             return True
         return self.base_mean is not None and abs(self.difference) > TIE * abs(self.base_mean)
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the difference may not be claimed, in a word or two; None where it may, or where there is none."""
+        if self.difference is None or self.seen or not (self.difference or self.low or self.high):
+            return None
+        if self.apparent:
+            return "unequal pace"
+        return "within noise" if self.noise is not None and abs(self.difference) <= self.noise else "not certain"
+
+    @property
+    def merit(self) -> int:
+        """1 where `other` may be said to do better, -1 where worse, 0 where nothing may be said."""
+        if not self.seen or not self.difference:
+            return 0
+        return 1 if (self.difference > 0) == (self.metric in HIGHER_IS_BETTER) else -1
 
     @property
     def relative(self) -> float | None:

@@ -107,8 +107,8 @@ def good() -> pl.Expr:
 
 @metric("goodput", unit="share", shape="one", better="higher")
 def goodput() -> pl.Expr:
-    """requests that completed and met every goal (`<=`; the goal of TTFT by ttft_delivered, as the client sees it) / all
-    requests; whatever did not complete counts as bad"""
+    """requests that completed and met every goal (`<=`; TTFT by ttft_delivered, as the client sees it) / all requests;
+    whatever did not complete counts as bad"""
     return good().mean()
 
 

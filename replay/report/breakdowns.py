@@ -25,7 +25,7 @@ def breakdown(findings: Findings, trace: str, by: str) -> str | None:
     for setting in dict.fromkeys(arm.setting for arm in found):
         members = [arm for arm in found if arm.setting == setting]
         rows = [[group, f"{groups[group]:,}", *(_paid(findings, arm, by, group) for arm in members)] for group in shown]
-        heads = [by, "requests", *(arm.policy for arm in members)]
+        heads = [by, "requests", *(arm.policy + arm.mark for arm in members)]
         parts.append(f"{setting}: mean TTFT / mean E2E, ms\n\n{markdown(heads, rows)}")
     return "\n\n".join(parts)
 

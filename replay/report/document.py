@@ -25,7 +25,7 @@ RULES = f"""\
 - Percentiles of a latency cover the requests that have it: read them beside the number that completed.
 - Comparisons are paired: the same requests ran under both. Intervals are {CONFIDENCE:.0%} of {RESAMPLES:,} bootstrap
   draws of blocks of consecutive arrivals, seeded. Where an interval covers zero, or the difference is no larger than
-  that between two repeats of one cell, the report says "no difference seen".
+  that between two repeats of one cell, it is not claimed; its size is shown all the same, with the reason.
 - Throughput is one number a run and has no interval: run once, differences up to {TIE:.0%} are not claimed."""
 
 PICTURES = {
@@ -88,6 +88,8 @@ def what_was_run(findings: Findings) -> str:
         lines.append(", ".join(facts))
         lines += [f"  - {_transform(change)}" for change in trace.transforms]
         lines += [f"  - {note}" for note in trace.notes]
+    if any(trace.block_size is not None for trace in run.traces):
+        lines.append("no prefix cache: every prompt is computed in full")
     lines += [_engine(engine) for engine in manifest.get("engines") or []]
     if findings.simulated and not manifest.get("engines"):
         lines.append("engine: SIMULATED, a cost model on a virtual clock")
@@ -159,19 +161,19 @@ def results(findings: Findings, trace: str) -> list[str]:
     ]
     if contrasts.swept:
         parts += [
-            "### Settings compared\n\nBy goodput, then by output tokens per second; the best first.",
+            "### Settings compared\n\nBy goodput, then by output tokens/s. The best in bold, where one may be named.",
             swept(findings, trace),
         ]
     if contrasts.policies:
         base = contrasts.policies[0].base.policy
         parts += [
             f"### Policies against {base}, within each mode",
-            contrast_table(findings, contrasts.policies, "policy"),
+            contrast_table(contrasts.policies, "policy"),
         ]
     if contrasts.modes:
         parts += [
             "### Modes against each other, under each policy",
-            contrast_table(findings, contrasts.modes, "setting"),
+            contrast_table(contrasts.modes, "setting"),
         ]
     parts += ["### Who pays", *(table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by)))]
     parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]

@@ -5,23 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from replay.metrics import Measured, measure
-from replay.metrics.arms import Arm, Values, arms
+from replay.metrics.arms import Arm, Values, arms, finished
 from replay.metrics.contrasts import Contrasts, contrasts
+from replay.metrics.paired import PAIRED, Difference, compare, compare_values
 from replay.results import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is known of a run. `contrasts` are by trace."""
+    """What is known of a run. `contrasts` are by trace, and of the arms in `compared`: those that ran to their end."""
 
     run: Run
     measured: Measured
     arms: list[Arm]
+    compared: list[Arm]
     values: Values
     contrasts: dict[str, Contrasts]
 
     def of(self, trace: str) -> list[Arm]:
         return [arm for arm in self.arms if arm.trace == trace]
+
+    def compared_of(self, trace: str) -> list[Arm]:
+        return [arm for arm in self.compared if arm.trace == trace]
+
+    @property
+    def seed(self) -> int:
+        """Of the bootstraps: the run's own."""
+        return int(self.run.manifest.get("seed") or 0)
+
+    def compare(self, metric: str, base: Arm, other: Arm) -> Difference:
+        """The difference of two arms in one metric, by the rule that all claims follow."""
+        if metric in PAIRED:
+            return compare(self.measured.requests, self.values, metric, base, other, self.seed)
+        return compare_values(self.values, metric, "value", base, other)
 
     @property
     def traces(self) -> list[str]:
@@ -46,10 +62,8 @@ class Findings:
 def find(run: Run) -> Findings:
     """Measure a run and compare its arms. Bootstraps are seeded with the run's own seed."""
     measured, found = measure(run), arms(run)
-    values = Values(measured.summary)
-    seed = int(run.manifest.get("seed") or 0)
-    by_trace = {
-        trace: contrasts([arm for arm in found if arm.trace == trace], measured.requests, values, seed)
-        for trace in dict.fromkeys(arm.trace for arm in found)
-    }
-    return Findings(run, measured, found, values, by_trace)
+    values, compared = Values(measured.summary), finished(found)
+    findings = Findings(run, measured, found, compared, values, contrasts={})
+    for trace in dict.fromkeys(arm.trace for arm in found):
+        findings.contrasts[trace] = contrasts(findings.compared_of(trace), measured.requests, values, findings.seed)
+    return findings

@@ -59,6 +59,7 @@ def _comparisons(pair: Contrast) -> list[dict[str, Any]]:
             "noise": difference.noise,
             "machine_advantage": difference.advantage,
             "seen": difference.seen,
+            "doubt": difference.doubt,
         }
         for difference in pair.differences.values()
     ]

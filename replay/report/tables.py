@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.metrics import metrics
 from replay.metrics.arms import Arm, Values
-from replay.metrics.notation import milliseconds, number, percent, whole
+from replay.metrics.notation import duration, milliseconds, number, percent, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ SERVICE = [
     Column("prompt tokens/s", "prompt_throughput", "value", number),
     Column("goodput", "goodput", "value", percent),
     Column("good requests/s", "goodput_rate", "value", number),
-    Column("Jain", "jain", "value", number),
+    Column("Jain index", "jain", "value", number),
     Column("overtakes, mean", "overtakes", "mean", number),
 ]
 OUTCOMES = [
@@ -69,11 +69,13 @@ ENGINE = [
 ]
 HEADLINE = [
     *(column for column in LATENCY if column.head in ("TTFT p50", "TTFT p99", "TPOT p50", "E2E p50", "E2E p99")),
-    *(column for column in SERVICE if column.head in ("output tokens/s", "goodput", "Jain")),
+    *(column for column in SERVICE if column.head in ("output tokens/s", "goodput", "Jain index")),
     next(column for column in LATENCY if column.metric == "longest_wait"),
-    next(column for column in OUTCOMES if column.metric == "completed"),
+    Column("completed requests", "completed", "count", whole),
 ]
 """The compact table of a terminal."""
+LONG = 100.0
+"""Seconds from which a figure of the terminal's table is told in seconds."""
 
 
 def shown(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
@@ -83,8 +85,12 @@ def shown(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> li
 
 
 def best(column: Column, found: Sequence[Arm], values: Values) -> str | None:
-    """How the best value of a column is written: whatever is written alike shares the mark. None: all alike."""
+    """How the best value of a column is written: whatever is written alike shares the bold. None: all alike.
+
+    Arms that are invalid or partial take no part.
+    """
     better = metrics[column.metric].better
+    found = [arm for arm in found if not arm.mark]
     known = [value for arm in found if (value := values.value(arm, column.metric, column.statistic)) is not None]
     if better is None or len({column.write(value) for value in known}) < 2:
         return None
@@ -98,8 +104,9 @@ def arm_table(columns: Sequence[Column], found: Sequence[Arm], values: Values, *
     rows = []
     for arm in found:
         texts = [column.text(arm, values) for column in columns]
-        marked = [f"**{text}**" if text == winner else text for text, winner in zip(texts, top, strict=True)]
-        rows.append([arm.setting, arm.policy + ("" if arm.valid else " (invalid)"), *marked])
+        bold = [not arm.mark and text == winner for text, winner in zip(texts, top, strict=True)]
+        marked = [f"**{text}**" if wins else text for text, wins in zip(texts, bold, strict=True)]
+        rows.append([arm.setting, arm.policy + arm.mark, *marked])
     return markdown(["mode", "policy", *(column.head for column in columns)], rows, words=2)
 
 
@@ -124,8 +131,14 @@ def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2)
     return "\n".join(line(cells) for cells in (heads, *rows))
 
 
+def readable(seconds: float | None) -> str:
+    """Milliseconds without their unit; from a hundred seconds on, seconds with it."""
+    return milliseconds(seconds) if seconds is None or seconds < LONG else duration(seconds)
+
+
 def headline(found: Sequence[Arm], values: Values) -> str:
-    """The main table as aligned text. Milliseconds."""
-    heads = ["mode", "policy", *(column.head for column in HEADLINE)]
-    rows = [[arm.setting, arm.policy, *(column.text(arm, values) for column in HEADLINE)] for arm in found]
-    return aligned(heads, rows)
+    """The main table as aligned text, under a line that says its unit."""
+    columns = [replace(column, write=readable) if column.write is milliseconds else column for column in HEADLINE]
+    heads = ["mode", "policy", *(column.head for column in columns)]
+    rows = [[arm.setting, arm.policy + arm.mark, *(column.text(arm, values) for column in columns)] for arm in found]
+    return f"Milliseconds, unless said otherwise.\n{aligned(heads, rows)}"

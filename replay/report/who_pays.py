@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replay.metrics.contrasts import Contrast
-from replay.metrics.notation import duration, enumerate_words
+from replay.metrics.notation import change, duration, enumerate_words
 from replay.metrics.shifts import Shift
 
 
@@ -19,16 +19,19 @@ def who_pays(family: Sequence[Contrast]) -> str | None:
         losses = [shift for shift in claimed if _change(shift) > 0]
         most = [chosen(shifts, key=_relative) for chosen, shifts in ((min, gains), (max, losses)) if shifts]
         if most:
-            told.append(f"**{contrast.name}**: {enumerate_words([_tell(shift) for shift in most])}")
+            told.append(
+                f"**{contrast.name}**{contrast.other.mark}: {enumerate_words([_tell(shift) for shift in most])}"
+            )
     if not told:
         return None
-    return f"Who gains and who pays in {base.setting}, by mean TTFT against {base.policy}: {'; '.join(told)}."
+    return (
+        f"Who gains and who pays in {base.setting}, by mean TTFT against {base.policy}{base.mark}: {'; '.join(told)}."
+    )
 
 
 def _tell(shift: Shift) -> str:
-    change = _change(shift)
-    share = f"{100 * _relative(shift):+.0f} %".replace("-", "−")  # noqa: RUF001  # a true minus
-    return f"{shift.name} {duration(abs(change))} {'less' if change < 0 else 'more'} ({share})"
+    moved = _change(shift)
+    return f"{shift.name} {duration(abs(moved))} {'less' if moved < 0 else 'more'} ({change(_relative(shift))})"
 
 
 def _change(shift: Shift) -> float:

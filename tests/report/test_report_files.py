@@ -54,9 +54,10 @@ def test_one_failure_is_counted_and_told(tmp_path: Path) -> None:
     rows.append(request_row(19, status="failed", reason="the server said: out of memory", ended=0.3))
     write_tables(tmp_path / "cells" / "continuous-fifo", rows)
     report = write_report(write_manifest(tmp_path, [cell_entry("continuous-fifo")], rows=20), plots=False)
-    assert report.verdict[0] == (
-        "19 of 20 requests completed (1 failed; most often because: the server said: out of memory)."
-    )
+    assert report.verdict[:2] == [
+        "fifo in continuous: mean TTFT 100 ms, 127 output tokens/s. Nothing was run to compare it with.",
+        "19 of 20 requests completed (1 failed; most often because: the server said: out of memory).",
+    ]
     cell = strict(tmp_path)["cells"][0]["metrics"]["all"]["all"]
     assert sum(cell[status]["count"] for status in STATUSES) == cell["requests"]["count"] == 20
 

@@ -1,0 +1,79 @@
+"""The sentences on policies within one mode: what each does on average, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replay.metrics.arms import Arm
+from replay.metrics.contrasts import Contrast, queued
+from replay.metrics.notation import duration, enumerate_words
+from replay.report.claims import LARGE, claimed, considered, doubtful, have, paced
+from replay.report.findings import Findings
+from replay.report.who_pays import who_pays
+
+
+def families(pairs: Sequence[Contrast]) -> list[list[Contrast]]:
+    """The comparisons of policies, those of one mode and setting together."""
+    found: dict[tuple[str, str], list[Contrast]] = {}
+    for pair in pairs:
+        found.setdefault((pair.base.mode, pair.base.variant), []).append(pair)
+    return list(found.values())
+
+
+def members(family: Sequence[Contrast]) -> list[Arm]:
+    return [family[0].base, *(pair.other for pair in family)]
+
+
+def told_of_policies(family: Sequence[Contrast], findings: Findings) -> list[str]:
+    """One sentence on the averages, and one on who gains and who pays."""
+    if not any(queued(arm, findings.values) for arm in members(family)):
+        differ = any(difference.seen for pair in family for difference, _ in considered(pair))
+        return [
+            f"**Policies in {family[0].base.setting}**: no queueing: policies cannot be told apart, "
+            "because hardly any request was left waiting when others were admitted."
+            + (" What differs in the tables is hardly of their making." if differ else "")
+        ]
+    sentences = [_averages(family, findings)]
+    if told := who_pays(family):
+        sentences.append(told)
+    return sentences
+
+
+def _averages(family: Sequence[Contrast], findings: Findings) -> str:
+    alike: dict[str, list[str]] = {}  # what is said, and of whom
+    unseen: list[str] = []
+    unclaimed: list[str] = []
+    for pair in family:
+        name = pair.name + pair.other.mark
+        if facts := claimed(pair):
+            texts = [fact if fact[0].isdigit() else f"a {fact}" for fact in facts]
+            alike.setdefault(enumerate_words(texts) + _longest_wait(pair, findings), []).append(name)
+        else:
+            (unclaimed if paced(pair) else unseen).append(name)
+    told = [
+        f"{enumerate_words([f'**{name}**' for name in names])} {have(names)} {what}" for what, names in alike.items()
+    ]
+    if unclaimed:
+        told.append(f"on average nothing can be claimed of {enumerate_words(unclaimed)} (unequal pace)")
+    if unseen:
+        told.append(f"no difference seen on average for {enumerate_words(unseen)}")
+    doubts: dict[str, list[str]] = {}
+    for pair in family:
+        if sizes := doubtful(pair):
+            doubts.setdefault(sizes, []).append(pair.name + pair.other.mark)
+    told += [f"{enumerate_words(names)}: {sizes}" for sizes, names in doubts.items()]
+    base = family[0].base
+    return f"**Policies in {base.setting}**, against {base.policy}{base.mark}: {'; '.join(told)}."
+
+
+def _longest_wait(pair: Contrast, findings: Findings) -> str:
+    """What the longest wait became, where it changed by much; `but` where one part is better and another worse."""
+    wait = findings.compare("longest_wait", pair.base, pair.other)
+    if not wait.seen or wait.base_mean is None or wait.difference is None:
+        return ""
+    if abs(wait.difference) < LARGE * wait.base_mean:
+        return ""
+    merits = {difference.merit for difference, _ in considered(pair)} - {0}
+    joint = "and" if merits == {wait.merit} else "but"
+    after = wait.base_mean + wait.difference
+    return f", {joint} the longest wait is {duration(after)} instead of {duration(wait.base_mean)}"

@@ -1,0 +1,135 @@
+"""Which of several arms come first by goodput or by output tokens per second: swept settings, and all combinations.
+
+An arm is put before another only where their difference may be claimed; those that cannot be told apart share a place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replay.metrics.arms import Arm
+from replay.metrics.notation import enumerate_words, percent
+from replay.report.findings import Findings
+
+HARDLY = 0.1
+"""Share of requests below which it is said that the goals are not met, and arms are not ordered by them."""
+MOST_NAMES = 4
+"""More leaders than these are counted, not named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The arms that come first, and by what: `good` is goodput, request by request."""
+
+    leaders: list[Arm]
+    by: str  # the metric's name in the summary
+
+
+def standing(findings: Findings, family: Sequence[Arm]) -> Standing:
+    """By goodput where somebody meets the goals, by output tokens/s where not, or where goodput is wholly the same."""
+    candidates = [arm for arm in family if arm.valid] or list(family)
+    if met(findings, candidates) >= HARDLY:
+        leaders = first(findings, candidates, "goodput")
+        goodputs = {findings.values.value(arm, "goodput", "value") for arm in leaders}
+        if len(leaders) == 1 or len(goodputs) > 1:
+            return Standing(leaders, "goodput")
+        candidates = leaders
+    return Standing(first(findings, candidates, "output_throughput"), "output_throughput")
+
+
+def met(findings: Findings, found: Sequence[Arm]) -> float:
+    """The highest goodput; 0 where there were no goals."""
+    return max((findings.values.value(arm, "goodput", "value") or 0.0 for arm in found), default=0.0)
+
+
+def first(findings: Findings, found: Sequence[Arm], metric: str) -> list[Arm]:
+    """The arm with the highest value, and those that may not be said to be worse than it."""
+    known = {arm: value for arm in found if (value := findings.values.value(arm, metric, "value")) is not None}
+    if not known:
+        return list(found)
+    top = max(known, key=lambda arm: known[arm])
+    paired = "good" if metric == "goodput" else metric
+    return [arm for arm in known if arm is top or findings.compare(paired, arm, top).merit <= 0]
+
+
+def told_of_settings(families: Sequence[Sequence[Arm]], findings: Findings) -> list[str]:
+    """Which of the swept settings is best, mode by mode; one sentence where policies agree."""
+    sentences: dict[tuple[str, str], list[str]] = {}
+    for family in families:
+        sentences.setdefault((family[0].mode, _best(family, findings)), []).append(family[0].policy)
+    told = []
+    for (mode, sentence), policies in sentences.items():
+        everywhere = len(policies) == sum(family[0].mode == mode for family in families) > 1
+        who = "every policy" if everywhere else enumerate_words(policies)
+        told.append(f"In {mode} mode, under {who}, {sentence}.")
+    return told
+
+
+def _best(family: Sequence[Arm], findings: Findings) -> str:
+    """`**max_running=8** is best by goodput, the largest tried: try more`."""
+    place = standing(findings, family)
+    words = place.by.replace("output_throughput", "output tokens/s")
+    names = [f"**{arm.variant or arm.mode}**{arm.mark}" for arm in place.leaders]
+    parts = []
+    if findings.run.goals.any and met(findings, family) < HARDLY:
+        parts.append(f"no setting meets the goals: at best {_requests(findings, family)}")
+    if len(place.leaders) == 1:
+        parts.append(f"{names[0]} is best by {words}{_edge(place.leaders[0], family)}")
+    else:
+        everything = "all settings, " if len(place.leaders) == len(family) else ""
+        parts.append(f"{everything}{enumerate_words(names)}, cannot be told apart by {words}")
+    return "; ".join(parts)
+
+
+def _requests(findings: Findings, found: Sequence[Arm]) -> str:
+    """`3 of 96 requests`, of the arm that comes closest."""
+    best = max(found, key=lambda arm: findings.values.value(arm, "goodput", "value") or 0.0)
+    requests = findings.count("requests", best)
+    return f"{round((findings.values.value(best, 'goodput', 'value') or 0.0) * requests):,} of {requests:,} requests"
+
+
+def _edge(best: Arm, family: Sequence[Arm]) -> str:
+    """Whether the best lies at an end of what was tried."""
+    tried: dict[str, set[float]] = {}
+    for arm in family:
+        for name, value in _numbers(arm).items():
+            tried.setdefault(name, set()).add(value)
+    own, told = _numbers(best), []
+    for name, values in tried.items():
+        which = f" {name}" if len(own) > 1 else ""
+        if name in own and len(values) > 1 and own[name] == max(values):
+            told.append(f"the largest{which} tried: try more")
+        elif name in own and len(values) > 1 and own[name] == min(values):
+            told.append(f"the smallest{which} tried: try less")
+    return f", {' and '.join(told)}" if told else ""
+
+
+def _numbers(arm: Arm) -> dict[str, float]:
+    """The settings of a variant that are numbers, by name."""
+    found = re.findall(r"(?:^|, )([^=,]+)=(-?\d+(?:\.\d+)?)(?=,|$)", arm.variant)
+    return {name: float(value) for name, value in found}
+
+
+def told_of_goodput(found: Sequence[Arm], findings: Findings) -> str | None:
+    """Who meets the goals most often."""
+    shares = {arm: share for arm in found if (share := findings.values.value(arm, "goodput", "value")) is not None}
+    if len(shares) < 2:
+        return None
+    top, bottom = max(shares.values()), min(shares.values())
+    if percent(top) == percent(bottom):
+        return f"Goodput is {percent(top)} everywhere."
+    leaders = sorted(first(findings, found, "goodput"), key=lambda arm: -shares[arm])
+    names = [f"{arm.policy} in {arm.setting}{arm.mark} ({percent(shares[arm])})" for arm in leaders]
+    who = enumerate_words(names)
+    if len(leaders) > MOST_NAMES:
+        modes = {arm.setting for arm in leaders}
+        place = f", all in {leaders[0].setting}" if len(modes) == 1 else ""
+        extent = f"{percent(shares[leaders[-1]])} to {percent(top)}"
+        who = f"{len(leaders)} of {len(shares)} combinations{place} ({extent})"
+    apart = "" if len(leaders) == 1 else ", which cannot be told apart"
+    if top < HARDLY:
+        return f"Hardly any request meets the goals: at best {_requests(findings, list(shares))}, with {who}{apart}."
+    lowest = "" if len(leaders) == len(shares) else f"; the lowest is {percent(bottom)}"
+    return f"Goodput is highest with {who}{apart}{lowest}."
