@@ -26,6 +26,7 @@ matplotlib.use("Agg", force=True)  # should somebody have imported it before us
 
 DPI = 150
 INK, FAINT, GRID = "#222222", "#777777", "#e3e3e3"
+DASHES: list[tuple[float, ...]] = [(), (6, 2), (4, 3), (2.5, 2.5), (1.3, 1.7), (6, 2, 1.3, 2), (4, 2, 1.3, 2, 1.3, 2)]
 LOOK: Any = {
     **sns.axes_style("whitegrid"),
     "axes.edgecolor": "#bbbbbb",
@@ -134,7 +135,12 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
     return found[first : last + 1]
 
 
-def widths(policies: Sequence[str]) -> dict[str, float]:
+def widths(policies: Sequence[str], *, thinnest: float = 1.2, span: float = 2.4) -> dict[str, float]:
     """Line widths that shrink with the place, so that a line under others still shows beside them."""
-    step = min(0.7, 2.4 / max(len(policies) - 1, 1))
-    return {policy: 1.2 + (len(policies) - 1 - place) * step for place, policy in enumerate(policies)}
+    step = min(0.7, span / max(len(policies) - 1, 1))
+    return {policy: thinnest + (len(policies) - 1 - place) * step for place, policy in enumerate(policies)}
+
+
+def dashes(policies: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """Dash patterns, the first a whole line: through the gaps of those above, a line under others still shows."""
+    return {policy: DASHES[place % len(DASHES)] for place, policy in enumerate(policies)}

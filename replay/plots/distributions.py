@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from replay.metrics.statistics import percentile
-from replay.plots.canvas import figure, legend, no_data, scale, widths
+from replay.plots.canvas import figure, legend, mark, no_data, scale, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -19,7 +19,7 @@ ROWS = (("ttft", "time to first token, ms"), ("e2e", "end-to-end time, ms"), ("t
 def distributions(view: View) -> Figure:
     """Empirical distributions over all requests: a curve that ends below 1 belongs to requests without an answer."""
     width = max(7.0, 0.6 + 3.2 * len(view.settings))
-    made = figure("Which share of requests had less than so much (further left is better)", width, 8.6)
+    made = figure("How many requests were at least this fast (higher and further left is better)", width, 8.6)
     grid = made.subplots(len(ROWS), len(view.settings), sharex="row", sharey=True, squeeze=False)
     for row, (metric, label) in enumerate(ROWS):
         drawn: list[float] = []
@@ -30,7 +30,8 @@ def distributions(view: View) -> Figure:
         grid[row][0].set_ylabel("share of requests")
     for axes, setting in zip(grid[0], view.settings, strict=True):
         axes.set_title(view.heading(setting))
-    legend(made, view.legend(linestyle="-", linewidth=1.8, markersize=5), len(view.policies), view.remark())
+    entries = [*view.legend(linestyle="-", linewidth=1.8, markersize=5), mark("mark: median", marker="o", markersize=5)]
+    legend(made, entries, len(entries), view.remark())
     return made
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from replay.metrics.engine import HELD, OWN_SECONDS, PAUSED_SECONDS
-from replay.metrics.notation import number, percent
+from replay.metrics.notation import number
 from replay.results import Cell
 
 BARS = 40
@@ -25,8 +25,11 @@ class Window:
     whole: bool
 
 
-def choose_window(tables: list[pl.DataFrame]) -> Window:
-    """The whole run where it can be read; else the window in which every mode is as near to its fullest as can be."""
+def choose_window(tables: list[pl.DataFrame], last_arrival: float) -> Window:
+    """The whole run where it can be read; else the window in which every mode is as near to its fullest as can be.
+
+    It ends by the last arrival, or begins with the run: while requests arrive, the queue shows what a mode does.
+    """
     filled = [table for table in tables if len(table)]
     if not filled:
         return Window(0.0, 1.0, whole=True)
@@ -39,7 +42,7 @@ def choose_window(tables: list[pl.DataFrame]) -> Window:
         length = min(length, busy * BARS / residents)
     if length >= 0.85 * (end - start):
         return Window(start, end or 1.0, whole=True)
-    starts = np.linspace(start, end - length, 200)
+    starts = np.linspace(start, max(start, min(last_arrival, end) - length), 200)
     seconds = [_slot_seconds(table, starts, length) for table in filled]
     held = np.min([found / max(found.max(), 1e-9) for found in seconds], axis=0)
     best = float(starts[int(np.argmax(held))])
@@ -57,7 +60,7 @@ def _slot_seconds(spans: pl.DataFrame, starts: NDArray[np.float64], length: floa
 
 
 def slot_shares(spans: pl.DataFrame, slots: int, window: Window) -> str:
-    """`62 % of slot time useful, 21 % padding, 17 % idle`, within the window."""
+    """`62 % of slot time useful, 21 % padding, 17 % idle`, within the window. The numbers add up to 100."""
     length = window.end - window.start
     clipped = spans.with_columns(
         pl.col("start").clip(window.start, window.end), pl.col("end").clip(window.start, window.end)
@@ -66,16 +69,25 @@ def slot_shares(spans: pl.DataFrame, slots: int, window: Window) -> str:
         OWN_SECONDS.sum().alias("useful"), PAUSED_SECONDS.sum().alias("paused"), HELD.sum().alias("held")
     ).row(0)
     total = slots * length
-    parts = [
-        (useful, "of slot time useful"),
-        (held - useful - paused, "padding"),
-        (paused, "paused"),
-        (total - held, "idle"),
-    ]
-    told = [
-        f"{percent(round(seconds / total, 2))} {name}" for seconds, name in parts if name != "paused" or seconds > 0
-    ]
-    return ", ".join(told)
+    parts = {
+        "of slot time useful": useful,
+        "padding": held - useful - paused,
+        "paused": paused,
+        "idle": total - held,
+    }
+    whole = _whole_percent([seconds / total for seconds in parts.values()])
+    told = dict(zip(parts, whole, strict=True))
+    return ", ".join(f"{share} % {name}" for name, share in told.items() if name != "paused" or share)
+
+
+def _whole_percent(shares: list[float]) -> list[int]:
+    """Percentages without decimals that add up to 100: what rounding down leaves goes to the largest remainders."""
+    exact = [max(share, 0.0) * 100 for share in shares]  # a difference of sums can lie a hair below zero
+    found = [int(value + 1e-9) for value in exact]
+    order = sorted(range(len(exact)), key=lambda place: (round(found[place] - exact[place], 6), -exact[place]))
+    for place in order[: max(100 - sum(found), 0)]:
+        found[place] += 1
+    return found
 
 
 def queue(cell: Cell) -> pl.DataFrame:

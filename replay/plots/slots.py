@@ -30,12 +30,13 @@ def slots(view: View) -> Figure:
     policy = base_policy(view.arms).policy
     shown = _one_a_mode(view, policy)
     spans = {arm: arm.shown.table("spans").sort("start", "slot") for arm in shown}
-    window = choose_window(list(spans.values()))
+    arrivals = [arm.shown.table("requests")["due"].to_list() for arm in shown]
+    window = choose_window(list(spans.values()), max(max(due, default=0.0) for due in arrivals))
     queues = {arm: queue(arm.shown) for arm in shown}
     rows = {arm: _rows(arm, spans[arm], window) for arm in shown}
     heights = [height for arm in shown for height in (STRIP_HEIGHT, max(1.0, SLOT_HEIGHT * rows[arm]))]
-    excerpt = "" if window.whole else ", in the busiest part of the run"
-    title = f"Who held which batch slot when: the same requests, under {policy}{excerpt}"
+    excerpt = "" if window.whole else " (a part of the run)"
+    title = f"Who held which batch slot when: the same trace, the same seconds, under {policy}{excerpt}"
     made = figure(title, WIDTH, sum(heights) + 0.45 * len(shown) + 1.4)
     grid = made.subplots(2 * len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     longest = max((max(table["waiting"].to_list(), default=0) for table in queues.values()), default=0)
@@ -50,7 +51,7 @@ def slots(view: View) -> Figure:
         axes.set_ylabel("batch slot" if hidden <= 0 else f"batch slot\n(first {rows[arm]} of {rows[arm] + hidden})")
     grid[-1].set_xlabel("time since the trace began, s")
     grid[-1].set_xlim(window.start, window.end)
-    legend(made, _legend(list(spans.values())), 7, view.remark([arm.shown for arm in shown]))
+    legend(made, _legend(list(spans.values())), 4, view.remark([arm.shown for arm in shown]))
     return made
 
 
@@ -170,8 +171,10 @@ def _requests(axes: Axes, spans: pl.DataFrame, window: Window) -> None:
 
 def _legend(tables: list[pl.DataFrame]) -> list[Patch]:
     kinds = {kind for table in tables for kind in table["kind"].unique().to_list()}
+    padded = any(((table["kind"] == "prefill") & (table["padding_tokens"] > 0)).any() for table in tables)
+    filled = "; partly filled: the share\nof the padded prompt that is real" if padded else ""
     patches = [
-        Patch(facecolor=PREFILL, label="prefill (reads the prompt)"),
+        Patch(facecolor=PREFILL, label=f"prefill (reads the prompt){filled}"),
         Patch(facecolor=DECODE, label="decode (writes the answer)"),
         Patch(
             facecolor=PADDED, edgecolor=PADDED_LINES, hatch="////", linewidth=0, label="padding (computed, thrown away)"

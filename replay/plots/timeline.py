@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from replay.metrics.arms import Arm
-from replay.plots.canvas import figure, legend, no_data, widths
+from replay.plots.canvas import dashes, figure, legend, no_data, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -20,7 +21,7 @@ BINS = 400
 def timeline(view: View) -> Figure:
     """A column for each mode, a line for each policy (its first valid repeat); averages over short bins of time."""
     width = max(7.0, 0.6 + 3.6 * len(view.settings))
-    made = figure("Who runs, who waits, and how full the KV pool is", width, 7.6)
+    made = figure("Running and waiting requests, and how full the KV pool is", width, 7.6)
     grid = made.subplots(len(ROWS), len(view.settings), sharex=True, sharey="row", squeeze=False)
     tops = dict.fromkeys((name for name, _ in ROWS), 1.0)
     for column, setting in enumerate(view.settings):
@@ -37,7 +38,12 @@ def timeline(view: View) -> Figure:
                     hue_order=view.policies,
                     palette=view.palette(setting, one_replay=True),
                     size="policy",
-                    sizes=widths(view.policies),
+                    sizes=widths(view.policies, thinnest=1.1, span=1.3),
+                    style="policy",
+                    style_order=view.policies,
+                    dashes=dashes(view.policies),
+                    markers=False,
+                    alpha=0.85,
                     estimator=None,
                     drawstyle="steps-post",
                     legend=False,
@@ -51,12 +57,11 @@ def timeline(view: View) -> Figure:
     for row, (name, label) in enumerate(ROWS):
         grid[row][0].set_ylabel(label)
         grid[row][0].set_ylim(0, 1.05 * tops[name])  # of all panels: they share it
-    legend(
-        made,
-        view.legend(linestyle="-", linewidth=2, marker=None),
-        len(view.policies),
-        view.remark([arm.shown for arm in view.arms]),
-    )
+        grid[row][0].yaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
+    entries = view.legend(linewidth=1.6, marker=None)
+    for entry, pattern in zip(entries, dashes(view.policies).values(), strict=True):
+        entry.set(linestyle=(0, pattern) if pattern else "-")
+    legend(made, entries, len(view.policies), view.remark([arm.shown for arm in view.arms]))
     return made
 
 

@@ -192,19 +192,32 @@ def test_no_display_is_needed_and_no_window_toolkit_is_imported(tmp_path: Path) 
 def test_slot_time_adds_up(tmp_path: Path) -> None:
     spans = read_run(static_batch(tmp_path)).cells[0].table("spans")
     assert slot_shares(spans, 2, Window(0.0, 0.1, whole=True)) == "66 % of slot time useful, 34 % padding, 0 % idle"
-    assert slot_shares(spans, 4, Window(0.05, 0.2, whole=False)) == "8 % of slot time useful, 8 % padding, 83 % idle"
+    assert slot_shares(spans, 4, Window(0.05, 0.2, whole=False)) == "8 % of slot time useful, 8 % padding, 84 % idle"
 
 
-def test_a_short_run_is_shown_whole_and_a_long_one_at_its_busiest(tmp_path: Path) -> None:
+def test_a_short_run_is_shown_whole_and_a_long_one_at_its_busiest_while_requests_arrive(tmp_path: Path) -> None:
     short = read_run(static_batch(tmp_path / "short")).cells[0].table("spans")
-    assert choose_window([short]) == Window(0.0, 0.1, whole=True)
+    assert choose_window([short], 0.0) == Window(0.0, 0.1, whole=True)
     sparse = [span_row(row, 0, "decode", row * 10.0, row * 10.0 + 1) for row in range(100)]
     crowd = [span_row(100 + row, slot, "decode", 500.0 + row, 501.0 + row) for row in range(60) for slot in (1, 2)]
     write_tables(tmp_path / "cells" / "continuous-fifo", [request_row(0)], spans=sparse + crowd)
     run = read_run(write_manifest(tmp_path, [cell_entry("continuous-fifo")], rows=1))
-    window = choose_window([run.cells[0].table("spans")])
+    spans = run.cells[0].table("spans")
+    window = choose_window([spans], last_arrival=990.0)
     assert not window.whole
     assert window.start <= 500 <= 560 <= window.end
+    length = window.end - window.start
+    arriving = choose_window([spans], last_arrival=530.0)
+    assert (arriving.start, arriving.end) == (pytest.approx(530 - length), pytest.approx(530))
+    at_once = choose_window([spans], last_arrival=0.0)
+    assert (at_once.start, at_once.end) == (0, pytest.approx(length))
+
+
+def test_the_picture_of_the_slots_says_what_it_compares_and_what_a_partly_filled_prompt_is(tmp_path: Path) -> None:
+    padded = words(drawn("slots", static_batch(tmp_path / "padded")))
+    assert "the same trace, the same seconds, under fifo" in padded
+    assert "partly filled: the share of the padded prompt that is real" in padded
+    assert "partly filled" not in words(drawn("slots", one_request(tmp_path / "plain")))
 
 
 def test_no_panel_of_the_timeline_cuts_its_lines(tmp_path: Path) -> None:
@@ -290,3 +303,24 @@ def test_an_invalid_cell_is_grey(tmp_path: Path) -> None:
     figure = drawn("latency", late_cell(tmp_path, repeats=1))
     marks = [line for line in figure.axes[0].lines if line.get_marker() in (KNOWN["fifo"][1], KNOWN["sjf"][1])]
     assert [to_hex(line.get_color()).upper() for line in marks] == [KNOWN["fifo"][0].upper(), INVALID.upper()]
+
+
+def test_no_label_of_the_latencies_touches_a_mark(tmp_path: Path) -> None:
+    """With numbers as long as they come: five policies whose TTFTs are near to 40 s."""
+    cells = []
+    for place, policy in enumerate(KNOWN):
+        first = 40 + place / 100
+        rows = [request_row(row, token_times=[first, first + 1, first + 2]) for row in range(3)]
+        write_tables(tmp_path / "cells" / f"continuous-{policy}", rows, [step_row(0, 0.0, 43.0, running=3)])
+        cells.append(cell_entry(f"continuous-{policy}"))
+    figure = drawn("latency", write_manifest(tmp_path, cells, rows=3))
+    for axes in figure.axes:
+        marks = [line.get_window_extent() for line in axes.lines if line.get_marker() not in ("", "None")]
+        labels = [text.get_window_extent() for text in axes.texts]
+        assert (len(labels), len(marks)) == (5, 15)
+        assert not [label for label in labels for mark in marks if label.overlaps(mark)]
+
+
+def test_the_timeline_counts_requests_in_whole_numbers(tmp_path: Path) -> None:
+    figure = drawn("timeline", one_request(tmp_path))
+    assert all(tick == int(tick) for axes in figure.axes[:2] for tick in axes.get_yticks())
