@@ -1,4 +1,4 @@
-"""Latency distributions: which share of all requests had less than so much."""
+"""Latency distributions: which share of all requests was at least so fast."""
 
 from __future__ import annotations
 
