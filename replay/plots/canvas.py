@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil, floor, log10
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -25,6 +26,7 @@ from replay.records_writer import replace_file
 matplotlib.use("Agg", force=True)  # should somebody have imported it before us
 
 DPI = 150
+TITLE_LETTERS = 9.5  # to the inch
 INK, FAINT, GRID = "#222222", "#777777", "#e3e3e3"
 DASHES: list[tuple[float, ...]] = [(), (6, 2), (4, 3), (2.5, 2.5), (1.3, 1.7), (6, 2, 1.3, 2), (4, 2, 1.3, 2, 1.3, 2)]
 LOOK: Any = {
@@ -58,9 +60,9 @@ def look() -> Iterator[None]:
 
 
 def figure(title: str, width: float, height: float) -> Figure:
-    """An empty figure of so many inches with a title at its left."""
+    """An empty figure of so many inches with a title at its left, in as many lines as it needs."""
     made = Figure(figsize=(width, height), layout="constrained")
-    made.suptitle(title, x=0.01, ha="left")
+    made.suptitle(fill(title, int(width * TITLE_LETTERS)), x=0.01, ha="left")
     return made
 
 

@@ -114,3 +114,10 @@ def test_no_panel_of_the_timeline_cuts_its_lines(tmp_path: Path) -> None:
         highest = max(max(line.get_ydata()) for line in axes.lines)
         assert axes.get_ylim()[0] == 0
         assert axes.get_ylim()[1] >= highest
+
+
+@pytest.mark.parametrize("name", list(plots))
+def test_no_title_is_cut_where_a_picture_is_narrow(tmp_path: Path, name: str) -> None:
+    figure = drawn(name, one_request(tmp_path))
+    (title,) = (text for text in figure.texts if text.get_weight() == "bold")
+    assert title.get_window_extent().x1 <= figure.bbox.x1
