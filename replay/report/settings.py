@@ -16,7 +16,7 @@ from replay.report.findings import Findings
 HARDLY = 0.1
 """Share of requests below which it is said that the goals are not met, and arms are not ordered by them."""
 MOST_NAMES = 4
-"""More leaders than these are counted, not named."""
+"""More arms than these are counted, not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Standing:
     """The arms that come first, and by what: `good` is goodput, request by request."""
 
     leaders: list[Arm]
-    by: str  # the metric's name in the summary
+    by: str  # in words
 
 
 def standing(findings: Findings, family: Sequence[Arm]) -> Standing:
@@ -35,8 +35,9 @@ def standing(findings: Findings, family: Sequence[Arm]) -> Standing:
         goodputs = {findings.values.value(arm, "goodput", "value") for arm in leaders}
         if len(leaders) == 1 or len(goodputs) > 1:
             return Standing(leaders, "goodput")
-        candidates = leaders
-    return Standing(first(findings, candidates, "output_throughput"), "output_throughput")
+        leaders = first(findings, leaders, "output_throughput")
+        return Standing(leaders, "goodput, then by output tokens/s")
+    return Standing(first(findings, candidates, "output_throughput"), "output tokens/s")
 
 
 def met(findings: Findings, found: Sequence[Arm]) -> float:
@@ -45,13 +46,13 @@ def met(findings: Findings, found: Sequence[Arm]) -> float:
 
 
 def first(findings: Findings, found: Sequence[Arm], metric: str) -> list[Arm]:
-    """The arm with the highest value, and those that may not be said to be worse than it."""
+    """The arm with the highest value, and then those that may not be said to be worse than it."""
     known = {arm: value for arm in found if (value := findings.values.value(arm, metric, "value")) is not None}
     if not known:
         return list(found)
     top = max(known, key=lambda arm: known[arm])
     paired = "good" if metric == "goodput" else metric
-    return [arm for arm in known if arm is top or findings.compare(paired, arm, top).merit <= 0]
+    return [top, *(arm for arm in known if arm is not top and findings.compare(paired, arm, top).merit <= 0)]
 
 
 def told_of_settings(families: Sequence[Sequence[Arm]], findings: Findings) -> list[str]:
@@ -70,16 +71,16 @@ def told_of_settings(families: Sequence[Sequence[Arm]], findings: Findings) -> l
 def _best(family: Sequence[Arm], findings: Findings) -> str:
     """`**max_running=8** is best by goodput, the largest tried: try more`."""
     place = standing(findings, family)
-    words = place.by.replace("output_throughput", "output tokens/s")
     names = [f"**{arm.variant or arm.mode}**{arm.mark}" for arm in place.leaders]
     parts = []
     if findings.run.goals.any and met(findings, family) < HARDLY:
         parts.append(f"no setting meets the goals: at best {_requests(findings, family)}")
     if len(place.leaders) == 1:
-        parts.append(f"{names[0]} is best by {words}{_edge(place.leaders[0], family)}")
+        parts.append(f"{names[0]} is best by {place.by}{_edge(place.leaders[0], family)}")
+    elif len(place.leaders) == len(family):
+        parts.append(f"no setting can be told from the best by {place.by}")
     else:
-        everything = "all settings, " if len(place.leaders) == len(family) else ""
-        parts.append(f"{everything}{enumerate_words(names)}, cannot be told apart by {words}")
+        parts.append(f"{names[0]} comes first by {place.by}, but {enumerate_words(names[1:])} cannot be told from it")
     return "; ".join(parts)
 
 
@@ -120,16 +121,21 @@ def told_of_goodput(found: Sequence[Arm], findings: Findings) -> str | None:
     top, bottom = max(shares.values()), min(shares.values())
     if percent(top) == percent(bottom):
         return f"Goodput is {percent(top)} everywhere."
-    leaders = sorted(first(findings, found, "goodput"), key=lambda arm: -shares[arm])
-    names = [f"{arm.policy} in {arm.setting}{arm.mark} ({percent(shares[arm])})" for arm in leaders]
-    who = enumerate_words(names)
-    if len(leaders) > MOST_NAMES:
-        modes = {arm.setting for arm in leaders}
-        place = f", all in {leaders[0].setting}" if len(modes) == 1 else ""
-        extent = f"{percent(shares[leaders[-1]])} to {percent(top)}"
-        who = f"{len(leaders)} of {len(shares)} combinations{place} ({extent})"
-    apart = "" if len(leaders) == 1 else ", which cannot be told apart"
+    leaders = first(findings, found, "goodput")
+    shared = [arm for arm in leaders if percent(shares[arm]) == percent(top)]
     if top < HARDLY:
-        return f"Hardly any request meets the goals: at best {_requests(findings, list(shares))}, with {who}{apart}."
-    lowest = "" if len(leaders) == len(shares) else f"; the lowest is {percent(bottom)}"
-    return f"Goodput is highest with {who}{apart}{lowest}."
+        return f"Hardly any request meets the goals: at best {_requests(findings, leaders)}, with {_whom(shared)}."
+    sentence = f"Goodput is highest, {percent(top)}, with {_whom(shared)}"
+    if near := [arm for arm in leaders if arm not in shared]:
+        sentence += f"; {_whom(near)}, down to {percent(min(shares[arm] for arm in near))}, cannot be told from it"
+    return f"{sentence}; the lowest is {percent(bottom)}."
+
+
+def _whom(found: Sequence[Arm]) -> str:
+    """Arms by name, or by number where they are many."""
+    settings: dict[str, list[str]] = {}
+    for arm in found:
+        settings.setdefault(arm.setting, []).append(arm.policy + arm.mark)
+    if len(found) > MOST_NAMES:
+        return f"{len(found)} combinations" + (f", all in {found[0].setting}" if len(settings) == 1 else "")
+    return enumerate_words([f"{enumerate_words(policies)} in {setting}" for setting, policies in settings.items()])
