@@ -81,9 +81,10 @@ def _size(difference: Difference) -> str | None:
     return None if difference.relative is None else change(difference.relative)
 
 
-def paced(pair: Contrast) -> bool:
-    """Whether some difference shows that the machine's pace may have made."""
-    return any(difference.doubt == "unequal pace" for difference, _ in considered(pair))
+def paced(pair: Contrast) -> str:
+    """`unequal pace`, where the machine's pace may have made a difference; with where, if TTFT is not of it."""
+    names = {difference.metric: name for difference, name in considered(pair) if difference.doubt == "unequal pace"}
+    return f"unequal pace{'' if 'ttft' in names else f' in {enumerate_words(list(names.values()))}'}" if names else ""
 
 
 def have(names: Sequence[str]) -> str:

@@ -24,7 +24,8 @@ def told_of_modes(pairs: Sequence[Contrast]) -> list[str]:
         signs = {other.differences["e2e"].merit for other in others}
         agree = len(others) > 1 and len(signs) == 1 and signs != {0}
         also = " The direction of the end-to-end time is the same under every policy." if agree else ""
-        nothing = "on average nothing can be claimed (unequal pace)" if paced(pair) else "no difference seen on average"
+        why = paced(pair)
+        nothing = f"on average nothing can be claimed ({why})" if why else "no difference seen on average"
         parts = [enumerate_words(claimed(pair)) or nothing]
         if sizes := doubtful(pair):
             parts.append(sizes)

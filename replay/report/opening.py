@@ -49,6 +49,8 @@ def opening(trace: str, findings: Findings) -> str | None:
     if kinds := families(sound(found.policies)):
         return _on_policies(kinds[0])
     arms = findings.compared_of(trace)
+    if len(arms) > 1:
+        return "No two valid cells can be compared here."
     return _facts(arms[0], findings) if arms else None
 
 
@@ -63,7 +65,8 @@ def _on_modes(pairs: Sequence[Contrast], findings: Findings, policies: Sequence[
     worst = max(beaten, key=lambda pair: findings.values.value(_rival(pair, leader), "e2e", "mean") or 0.0)
     modes = {arm for pair in pairs for arm in (pair.base, pair.other)}
     if len(leaders) == 1 and len(beaten) == len(modes) - 1:
-        who = f"**{leader.setting}** serves best here"
+        every = of_reference(findings.contrasts[leader.trace].modes)
+        who = f"**{leader.setting}** serves best here" + (", of what is valid" if len(pairs) < len(every) else "")
     else:
         names = enumerate_words([f"**{arm.setting}**" for arm in leaders])
         who = f"{names} {'serves' if len(leaders) == 1 else 'serve'} better here than {_rival(worst, leader).setting}"

@@ -42,19 +42,20 @@ def told_of_policies(family: Sequence[Contrast], findings: Findings) -> list[str
 def _averages(family: Sequence[Contrast], findings: Findings) -> str:
     alike: dict[str, list[str]] = {}  # what is said, and of whom
     unseen: list[str] = []
-    unclaimed: list[str] = []
+    unclaimed: dict[str, list[str]] = {}  # why, and of whom
     for pair in family:
         name = pair.name + pair.other.mark
         if facts := claimed(pair):
             texts = [fact if fact[0].isdigit() else f"a {fact}" for fact in facts]
             alike.setdefault(enumerate_words(texts) + _longest_wait(pair, findings), []).append(name)
         else:
-            (unclaimed if paced(pair) else unseen).append(name)
+            (unclaimed.setdefault(why, []) if (why := paced(pair)) else unseen).append(name)
     told = [
         f"{enumerate_words([f'**{name}**' for name in names])} {have(names)} {what}" for what, names in alike.items()
     ]
-    if unclaimed:
-        told.append(f"on average nothing can be claimed of {enumerate_words(unclaimed)} (unequal pace)")
+    told += [
+        f"on average nothing can be claimed of {enumerate_words(names)} ({why})" for why, names in unclaimed.items()
+    ]
     if unseen:
         told.append(f"no difference seen on average for {enumerate_words(unseen)}")
     doubts: dict[str, list[str]] = {}
