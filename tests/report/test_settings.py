@@ -30,12 +30,13 @@ def told(folder: Path, good: dict[str, int], ends: dict[str, float] | None = Non
 
 def test_the_best_setting_at_an_end_of_what_was_tried_says_so(tmp_path: Path) -> None:
     verdict, text = told(tmp_path, {"max_running=1": 5, "max_running=4": 20, "max_running=16": 40})
-    assert "In continuous mode, under fifo, max_running=16 is best by goodput, the largest tried: try more." in verdict
+    assert "In continuous mode, under fifo, max_running=16 is best by goodput, the largest tried: try more " in verdict
+    assert "(goodput 100 %, and 12.5 % at the worst setting)." in verdict
     assert "| **max_running=16** |" in text
     verdict, _ = told(tmp_path / "less", {"max_running=1": 40, "max_running=4": 20, "max_running=16": 5})
-    assert "max_running=1 is best by goodput, the smallest tried: try less." in verdict
+    assert "max_running=1 is best by goodput, the smallest tried: try less (goodput" in verdict
     verdict, _ = told(tmp_path / "middle", {"max_running=1": 5, "max_running=4": 40, "max_running=16": 20})
-    assert "max_running=4 is best by goodput." in verdict
+    assert "max_running=4 is best by goodput (goodput 100 %, and 12.5 % at the worst setting)." in verdict
 
 
 def test_settings_that_cannot_be_told_apart_share_the_place(tmp_path: Path) -> None:
@@ -50,7 +51,10 @@ def test_settings_that_cannot_be_told_apart_share_the_place(tmp_path: Path) -> N
 
 def test_equal_goodput_leaves_the_choice_to_throughput(tmp_path: Path) -> None:
     verdict, _ = told(tmp_path, {"max_running=1": 40, "max_running=4": 40}, {"max_running=1": 80.0})
-    assert "max_running=4 is best by goodput, then by output tokens/s, the largest tried: try more." in verdict
+    assert (
+        "max_running=4 is best by goodput, then by output tokens/s, the largest tried: try more (output tokens/s 1.02, and 0.50 at"
+        in verdict
+    )
     verdict, _ = told(tmp_path / "same", {"max_running=1": 40, "max_running=4": 40})
     assert "no setting can be told from the best by goodput, then by output tokens/s." in verdict
 
@@ -59,6 +63,6 @@ def test_goals_that_hardly_anybody_meets_order_nothing(tmp_path: Path) -> None:
     verdict, _ = told(tmp_path, {"max_running=1": 3, "max_running=4": 0}, {"max_running=1": 80.0})
     assert (
         "no setting meets the goals: at best 3 of 40 requests; "
-        "max_running=4 is best by output tokens/s, the largest tried: try more." in verdict
+        "max_running=4 is best by output tokens/s, the largest tried: try more (output" in verdict
     )
     assert "Hardly any request meets the goals: at best 3 of 40 requests, with fifo in continuous" in verdict

@@ -46,7 +46,9 @@ def test_the_best_of_a_swept_setting_is_named(tmp_path: Path) -> None:
     modes = {f"continuous max_running={size}": {"max_running": size, "token_budget": 512} for size in (1, 2, 8)}
     folder = simulated_run(tmp_path, policies=("fifo",), modes=modes, count=40)
     told = sentences(folder)
-    assert "In continuous mode, under fifo, max_running=8 is best by goodput, the largest tried: try more." in told
+    assert (
+        "In continuous mode, under fifo, max_running=8 is best by goodput, the largest tried: try more (goodput" in told
+    )
     text = (folder / "comparison.md").read_text()
     assert "### Settings compared" in text
     assert "| continuous | fifo | **max_running=8** |" in text
