@@ -52,8 +52,8 @@ def test_settings_that_cannot_be_told_apart_share_the_place(tmp_path: Path) -> N
 def test_equal_goodput_leaves_the_choice_to_throughput(tmp_path: Path) -> None:
     verdict, _ = told(tmp_path, {"max_running=1": 40, "max_running=4": 40}, {"max_running=1": 80.0})
     assert (
-        "max_running=4 is best by goodput, then by output tokens/s, the largest tried: try more (output tokens/s 1.02, and 0.50 at"
-        in verdict
+        "max_running=4 is best by goodput, then by output tokens/s, the largest tried: try more "
+        "(output tokens/s 1.02, and 0.50 at the worst setting)." in verdict
     )
     verdict, _ = told(tmp_path / "same", {"max_running=1": 40, "max_running=4": 40})
     assert "no setting can be told from the best by goodput, then by output tokens/s." in verdict
