@@ -7,9 +7,10 @@ Nothing else in `replay` reads the time.
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Protocol
+
+from replay.stopping import Stop
 
 NANOSECONDS = 1_000_000_000
 LOOK = 0.05  # seconds after which a sleeper looks whether it is to stop
@@ -36,10 +37,10 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The machine's monotonic clock. A `stop` event that is set ends a sleep early."""
+    """The machine's monotonic clock. A `stop` that is asked for ends a sleep early."""
 
-    def __init__(self, stop: threading.Event | None = None) -> None:
-        self._stop = stop or threading.Event()
+    def __init__(self, stop: Stop | None = None) -> None:
+        self._stop = stop or Stop()
         self.start()
 
     def start(self) -> None:
@@ -50,7 +51,6 @@ class WallClock:
         return (time.monotonic_ns() - self._zero) / NANOSECONDS
 
     def sleep_until(self, instant: float) -> None:
-        # Not `stop.wait`: a signal handler that sets the event in the middle of one would wait for itself.
         while (left := instant - self.now()) > 0 and not self._stop.is_set():
             time.sleep(min(left, LOOK))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event
 from typing import Literal
 
 from replay.arrivals import Arrivals
@@ -21,9 +20,10 @@ from replay.records import Records
 from replay.request import Request, Workload
 from replay.scheduler import Limits, Mode, Policy, Scheduler
 from replay.scheduler.rows import write_request
+from replay.stopping import Stop
 
 NAP = 1.0  # seconds after which a sleeping loop reports
-PATIENCE = 100  # plans in a row that may evict and run nobody
+PATIENCE = 100  # plans in a row that may evict or reject, and run nobody
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,7 +55,7 @@ class Replayer:
         records: Records,
         limits: Limits | None = None,
         seed: int = 0,
-        stop: Event | None = None,
+        stop: Stop | None = None,
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class Replayer:
         self._lengths = workload.output_tokens
         self._requests = workload.requests
         self._arrivals = Arrivals(workload.requests)
-        self._stop = stop or Event()
+        self._stop = stop or Stop()
         self._watch = watch
         self._over: set[int] = set()  # rows that are written
         self.scheduler = Scheduler(
@@ -88,7 +88,7 @@ class Replayer:
         """
         clock, scheduler, executor = self._clock, self.scheduler, self._executor
         free_at = 0.0  # since when nothing has kept the loop from taking arrivals in
-        fruitless = 0  # plans in a row that evicted and ran nobody
+        fruitless = 0  # plans in a row that evicted or rejected, and ran nobody
         clock.start()
         while not self._stop.is_set():
             now = clock.now()
@@ -96,7 +96,7 @@ class Replayer:
             for request in arrived:
                 request.lag = now - max(request.due, free_at)
             batch = scheduler.plan(now, arrived, more=self._arrivals.next_due is not None)
-            fruitless = fruitless + 1 if batch is None and scheduler.evicted else 0
+            fruitless = fruitless + 1 if batch is None and scheduler.changed else 0
             if batch is not None:
                 launched = clock.now()
                 executor.submit(batch)
@@ -107,7 +107,7 @@ class Replayer:
                 assert len(self._over) == len(self._requests), "every request has exactly one row"
                 self._report(now)
                 return True
-            elif not 0 < fruitless < PATIENCE:  # after an eviction the next plan has more room
+            elif not 0 < fruitless < PATIENCE:  # after an eviction or a rejection the next plan finds more room
                 self._sleep_until(self._next_instant(now))
             self._report(now)
         self.abandon("the replay was stopped")

@@ -6,6 +6,7 @@ It knows names and files; what stands in the manifest is the runner's.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -29,9 +30,10 @@ class Claim:
 
     def give_up(self) -> None:
         """Leave the place as it was found: nothing was run."""
-        (self.folder / MANIFEST).unlink(missing_ok=True)
-        if self.created:
-            self.folder.rmdir()
+        with suppress(OSError):  # somebody else may have come to use it
+            (self.folder / MANIFEST).unlink(missing_ok=True)
+            if self.created:
+                self.folder.rmdir()
 
 
 def claim_folder(output: Path | None, name: str, when: datetime) -> Claim:
@@ -57,12 +59,16 @@ def claim_folder(output: Path | None, name: str, when: datetime) -> Claim:
 
 
 def check_free(output: Path | None) -> None:
-    """Raise OutputError when `output` is a file or holds files."""
-    if output is not None and output.exists():
+    """Raise OutputError when `output` is a file, holds files or cannot be looked into."""
+    try:
+        if output is None or not output.exists():
+            return
         if not output.is_dir():
             raise OutputError(f"{output}: is a file; results need a folder of their own")
         if any(output.iterdir()):
             raise OutputError(_taken(output))
+    except OSError as fault:
+        raise OutputError(f"{output}: no results can be written there ({fault.strerror or fault})") from fault
 
 
 def _taken(output: Path) -> str:

@@ -116,12 +116,15 @@ class Runner:
     def run(self, output: Path | None = None) -> Run:
         """Replay every cell into `output` (or a new folder below `outputs/`)."""
         started = datetime.now(UTC)
-        claim = claim_folder(output, folder_name(self._experiment.name), started.astimezone())
         manifest = new_manifest(self._experiment, self._traces, self.cells, started)
+        claim = None
         try:
+            with self._stop.gently():
+                claim = claim_folder(output, folder_name(self._experiment.name), started.astimezone())
             self._engines.of(self.cells[0])  # one that cannot be built is the experiment's fault: no run is left behind
         except BaseException:
-            claim.give_up()
+            if claim is not None:
+                claim.give_up()
             raise
         self.folder = claim.folder
         try:
@@ -133,35 +136,38 @@ class Runner:
                 self._run_cell(cell, manifest["cells"][number], manifest, claim.folder)
                 self._observer.cell_ended(cell, manifest["cells"][number])
         finally:  # whatever ended it, the manifest says how far it came
-            manifest["status"] = self._status(manifest["cells"])
-            manifest["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
-            write_manifest(claim.folder, manifest)
+            with self._stop.gently():
+                manifest["status"] = self._status(manifest["cells"])
+                manifest["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+                write_manifest(claim.folder, manifest)
         return Run(claim.folder, manifest)
 
     def _run_cell(self, cell: Cell, entry: dict[str, Any], manifest: dict[str, Any], folder: Path) -> None:
         """One cell: its entry says how it ended. What fails in it, its own files apart, does not reach the others."""
         entry["status"] = "running"
         write_manifest(folder, manifest)
-        place = folder / "cells" / cell.name
         try:
-            self._replay(cell, entry, place)
+            self._replay(cell, entry, manifest, folder)
         except Exception as fault:  # whatever it is, the other cells go on and the run says that this one failed
             entry["status"] = "failed"
             entry["error"] = str(fault) if isinstance(fault, ReplayError) else f"{type(fault).__name__}: {fault}"
             log.debug("cell %s failed", cell.name, exc_info=fault)
-        manifest["engines"] = [asdict(description) for description in self._engines.descriptions]
-        with self._stop.gently():
-            entry.update(self._outcome(place, entry["status"]))
-            write_manifest(folder, manifest)
+            self._close_cell(entry, manifest, folder)
 
-    def _replay(self, cell: Cell, entry: dict[str, Any], folder: Path) -> None:
+    def _close_cell(self, entry: dict[str, Any], manifest: dict[str, Any], folder: Path) -> None:
+        """The manifest learns how a cell ended."""
+        manifest["engines"] = [asdict(description) for description in self._engines.descriptions]
+        entry.update(self._outcome(folder / "cells" / entry["cell"], entry["status"]))
+        write_manifest(folder, manifest)
+
+    def _replay(self, cell: Cell, entry: dict[str, Any], manifest: dict[str, Any], folder: Path) -> None:
         """Replay one cell into its three files, which are written whatever happens meanwhile."""
         executor, clock = self._engines.of(cell)
         requests = workload(self._traces[cell.trace], priority_order=self._experiment.priority_order)
         executor.prepare(requests)
         clock = clock or WallClock(self._stop)
         records = Records()
-        writer = RecordsWriter(records, folder)
+        writer = RecordsWriter(records, folder / "cells" / cell.name)
         entry["cost"] = asdict(executor.cost)
         replayer = Replayer(
             workload=requests,
@@ -190,6 +196,7 @@ class Runner:
                 entry["clock_zero_unix"] = clock.zero_unix
                 gc.unfreeze()
                 writer.close()
+            self._close_cell(entry, manifest, folder)
 
     def _outcome(self, folder: Path, status: str) -> dict[str, Any]:
         """How many requests ended how, and whether arrivals were taken in on time: read back from the rows."""

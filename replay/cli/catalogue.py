@@ -21,7 +21,7 @@ def register_policies() -> None:
         raise ExperimentError(_where(fault)) from fault
 
     if not len(policies):
-        places = ", ".join(package.__path__)
+        places = ", ".join(getattr(package, "__path__", [str(package.__file__)]))
         raise ExperimentError(
             f"{places}: this package `policies` registers no policy; it hides the one that came with replay"
         )

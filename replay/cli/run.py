@@ -79,13 +79,17 @@ def _load(
     """The experiment file with the options laid over it. An option that names things leaves only those."""
     from replay.cli.catalogue import register_policies
     from replay.experiment.document import merged, parse_setting, paths_of, read_document
-    from replay.experiment.loading import load_experiment
+    from replay.experiment.loading import load_experiment, named_sections
 
     register_policies()
     document = read_document(Path(file)) if file else {}
     origins: dict[str, str] = {}
     for setting in settings:
         addition = parse_setting(setting)
+        for section, entries in named_sections().items():  # an option of one policy does not leave the others out
+            if isinstance(addition.get(section), dict) and not isinstance(document.get(section), dict):
+                everything = document.get(section) == "all"
+                document[section] = {name: {} for name in entries[everything]}
         document = merged(document, addition)
         origins |= dict.fromkeys(paths_of(addition), f"--set {setting}")
     origins |= {f"policies.{name}": f"--policy {name}" for name in policies}

@@ -36,8 +36,8 @@ class StopSignals:
 
     def forget(self) -> None:
         """The run is complete all the same: what comes now is another wish."""
-        self.stop.clear()
         self.exit_status = None
+        self.stop.clear()
 
     @contextmanager
     def installed(self) -> Iterator[StopSignals]:
@@ -46,8 +46,9 @@ class StopSignals:
         try:
             yield self
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            if self.exit_status is None:  # else the process ends soon, as it was asked to: the same wish again is none
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame

@@ -25,12 +25,14 @@ class Faults:
         self._sentences: list[str] = []
 
     def add(self, path: str, sentence: str) -> None:
-        given = [
-            label
-            for place, label in self.origins.items()
-            if path == place or path.startswith((f"{place}.", f"{place}["))
-        ]
-        self._sentences.append(f"{given[-1] if given else self.source}: {path}: {sentence}")
+        label = self._origin(path)
+        self._sentences.append(f"{label}: {path}: {sentence}" if path else f"{label}: {sentence}")
+
+    def _origin(self, path: str) -> str:
+        """Who gave `path`: the option that gave it or what holds it, else one that gave a part of it, else the file."""
+        holds = [label for place, label in self.origins.items() if _within(path, place)]
+        parts = [label for place, label in self.origins.items() if _within(place, path)]
+        return [self.source, *parts, *holds][-1]
 
     def add_validation(self, path: str, error: ValidationError, model: type[BaseModel]) -> None:
         """What pydantic refused of a `model` below `path`."""
@@ -70,3 +72,8 @@ def _join(path: str, location: tuple[int | str, ...]) -> str:
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def _within(path: str, place: str) -> bool:
+    """Whether `path` is `place` or lies below it."""
+    return path == place or path.startswith((f"{place}.", f"{place}["))

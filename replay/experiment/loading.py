@@ -81,7 +81,7 @@ def load_experiment(
     top = validate(Top, document, "", faults)
     sections = top or _readable_part(document)
     engines = validate_sweep(Engine, sections.engine, "engine", faults)
-    chosen_modes = _choices(modes, sections.modes, list(modes), "modes", faults)
+    chosen_modes = _choices(modes, sections.modes, named_sections()["modes"][0], "modes", faults)
     chosen_policies = _choices(policies, sections.policies, list(DEFAULT_POLICIES), "policies", faults)
     predictor = _predictor(sections.lengths, faults)
     goals = validate(Goals, sections.goals, "goals", faults)
@@ -125,6 +125,11 @@ def _readable_part(document: Mapping[str, Any]) -> Top:
     if readable["traces"] == ["-"]:
         return Top.model_construct(**{**Top(traces=["-"]).model_dump(), **readable, "traces": []})
     return Top(**readable)
+
+
+def named_sections() -> dict[str, tuple[list[str], list[str]]]:
+    """The sections that name registered things: those taken when a section is left out, and all there are."""
+    return {"modes": (list(modes), list(modes)), "policies": (list(DEFAULT_POLICIES), list(policies))}
 
 
 def _choices(

@@ -141,7 +141,10 @@ class Continuous:
     )
     max_scheduled: int | None = field(
         default=None,
-        metadata={"minimum": 1, "help": "requests that get tokens in a step, at most; unset: max_running"},
+        metadata={
+            "minimum": 1,
+            "help": "requests that get tokens in a step, at most, for policies that pause; unset: max_running",
+        },
     )
 
     @property

@@ -66,7 +66,7 @@ def write_step(records: Records, state: State, step: Step, batch: Batch, launche
         context_tokens=batch.context_tokens,
         new_tokens=sum(share.samples for share in batch.shares),
         admitted=len(step.admitted),
-        evicted=len(step.evicted),
+        evicted=sum(request.evictions > 0 for request in step.evicted.values()),
         used_blocks=pool.blocks - pool.free_blocks,
         bound=_bound(state, step),
     )

@@ -63,9 +63,9 @@ class Scheduler:
         predictor.start(output_tokens)
 
     @property
-    def evicted(self) -> bool:
-        """Whether somebody was evicted in the last plan: then the next one finds more room."""
-        return self._step is not None and bool(self._step.evicted)
+    def changed(self) -> bool:
+        """Whether somebody was evicted or rejected in the last plan: then the next one finds more room."""
+        return self._step is not None and bool(self._step.evicted or self._step.rejected)
 
     @property
     def idle(self) -> bool:
@@ -82,6 +82,7 @@ class Scheduler:
         )
         self._receive(arrivals, step)
         self._expire(step)
+        step.closed = False
         step.gate = self.mode.opens(self.state, now, more=more)
         self.policy.schedule(step)
         self._run_held_rows(step)

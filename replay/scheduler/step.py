@@ -39,7 +39,7 @@ class Step:
         self.number = number
         self.now = now
         self.gate = False  # whether waiting requests may join; set once the arrivals are in
-        self.closed = False  # the plan is made: nothing changes it any more
+        self.closed = True  # but while the policy schedules: before and after, nothing that it calls changes anything
         self.budget = mode.budget  # tokens left in this step; None: no limit
         self.random = random  # seeded: the only source of chance that a policy may use
         self.refusal: Refusal | None = None  # why the last call said no

@@ -180,6 +180,16 @@ def test_strict_ends_with_1_when_one_request_did_not_complete(tmp_path: Path) ->
     assert replay(*arguments, "--output", tmp_path / "b", "--strict").returncode == 1
 
 
+def test_an_option_of_one_policy_leaves_the_others_in(tmp_path: Path) -> None:
+    done = replay("run", "--trace", SAMPLE, "--mode", "static", "--set", "policies.hybrid.band_s=5.0", "--dry-run")
+    assert len(done.stdout.split()) == 5
+    wrong = replay("run", "--trace", SAMPLE, "--set", "policies.hybird.band_s=5.0", "--dry-run")
+    assert "--set policies.hybird.band_s=5.0: policies.hybird: there is no policy of this name" in wrong.stderr
+    long = replay("run", "--trace", SAMPLE, "--dry-run", "--output", tmp_path / ("x" * 300))
+    assert long.returncode == 1
+    assert "Traceback" not in long.stderr
+
+
 def test_requests_that_cannot_fit_are_said_before_anything_runs(tmp_path: Path) -> None:
     done = replay("run", "--trace", SAMPLE, *SIMULATED, "--set", "engine.kv_blocks=4", "--dry-run", cwd=tmp_path)
     assert (

@@ -212,11 +212,10 @@ def test_a_policy_may_shed_load() -> None:
 
 
 def test_a_stopped_replay_gives_everybody_a_row() -> None:
-    from threading import Event
-
     from replay.replayer import Progress, Replayer
+    from replay.stopping import Stop
 
-    stop = Event()
+    stop = Stop()
     clock = VirtualClock()
     records = Records()
 
@@ -283,6 +282,7 @@ class Undecided(Ordered):
 def test_an_admission_that_is_undone_in_its_step_never_was() -> None:
     replayed = simulate([request(0, 0.0)], [2], policy=Undecided())
     assert replayed.column("evictions") == [0]
+    assert replayed.steps["evicted"].sum() == 0
     assert replayed.steps["admitted"].to_list() == [1, 0]
     assert replayed.column("finished") == [0.02]
 
@@ -353,3 +353,39 @@ def test_a_request_beyond_the_models_context_is_rejected() -> None:
     asked = request(0, 0.0, 5, max_tokens=9)
     assert scheduler.plan(0.0, [asked]) is None
     assert (asked.status, asked.reason) == ("rejected", "14 tokens are more than the model's context of 10")
+
+
+@dataclass
+class Choosy(Ordered):
+    """Rejects the first request in a step of its own, and runs nobody in it."""
+
+    done: bool = field(default=False, init=False)
+
+    def schedule(self, step: Step) -> None:
+        if not self.done:
+            self.done = True
+            step.reject(next(iter(step.waiting)), "not you")
+        else:
+            super().schedule(step)
+
+
+def test_a_plan_that_only_rejects_is_followed_by_another() -> None:
+    replayed = simulate([request(0, 0.0), request(1, 0.0)], [1, 1], policy=Choosy())
+    assert replayed.column("status") == ["rejected", "completed"]
+
+
+@dataclass
+class Reviver(Ordered):
+    """Tries to run the others when somebody is over."""
+
+    def on_finish(self, request: Request, step: Step) -> None:
+        for running in step.running:
+            step.run(running)
+
+
+def test_who_has_run_out_of_time_computes_nothing_more() -> None:
+    rows = [request(row, 0.0) for row in range(3)]
+    replayed = simulate(rows, [9, 9, 9], policy=Reviver(), limits=Limits(timeout=0.045), max_running=3)
+    assert replayed.column("status") == ["timed_out"] * 3
+    assert replayed.column("generated_tokens") == [5, 5, 5]
+    assert [len(times) for times in replayed.column("token_times")] == [5, 5, 5]

@@ -17,6 +17,7 @@ from replay.pool import KVPool
 from replay.predictors import UserMean, predictors
 from replay.registry import Registry
 from replay.scheduler.waiting import WaitingHeap
+from replay.stopping import Stop
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), max_size=40))
@@ -57,7 +58,7 @@ def test_a_virtual_clock_reaches_the_instant_it_was_asked_for(start: float, seco
 
 
 def test_a_wall_clock_sleeps_to_the_instant_and_wakes_when_it_is_stopped() -> None:
-    stop = threading.Event()
+    stop = Stop()
     clock = WallClock(stop)
     clock.sleep_until(0.05)
     assert clock.now() >= 0.05
