@@ -89,6 +89,6 @@ def test_most_blocks_of_coding_sessions_recur(samples):
     trace = read_trace(samples / "weka" / "weka_60sessions_synthetic_offsets.canon.parquet")
     assert trace.frame.height == 1_579
     assert trace.notes == [
-        "columns left out: user_id, session_id, model, hash_ids",
+        "columns left out: user_id (was 'user' meant?), session_id (was 'session' meant?), model, hash_ids",
         "1,579 rows with a turn but no session: the turn is left out",
     ]
