@@ -68,8 +68,12 @@ def _left_out(findings: Findings) -> list[str]:
 
 
 def steadiness(findings: Findings) -> list[str]:
-    """Whether the machine kept one speed, where it did not."""
-    paces = {arm.label: pace for arm in findings.arms if (pace := findings.values.value(arm, "pace", "value"))}
+    """Whether the machine kept one speed, where it did not: repeat by repeat, for their mean would hide it."""
+    paces = {
+        f"{arm.label}, repeat {repeat}" if len(arm.cells) > 1 else arm.label: pace
+        for arm in findings.arms
+        for repeat, pace in enumerate(findings.values.repeats(arm, "pace", "value"), start=1)
+    }
     if not paces or max(paces.values()) <= STEADY * min(paces.values()):
         return []
     slow, fast = (choose(paces, key=lambda label: paces[label]) for choose in (max, min))
