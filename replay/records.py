@@ -40,6 +40,8 @@ REQUESTS = pa.schema(
         "reason": TEXT,  # null when completed
         "generated_tokens": WHOLE,
         "evictions": WHOLE,
+        "swaps": WHOLE,  # evictions that left its tokens in host memory
+        "cached_tokens": WHOLE,  # found in the prefix cache at its first admission; null if it was never admitted
         "recomputed_tokens": WHOLE,
         "alone": REAL,  # seconds that it would take with the engine to itself (cost model)
         "token_times": pa.list_(REAL),  # one for each generated token
@@ -59,9 +61,13 @@ STEPS = pa.schema(
         "decodes": WHOLE,
         "padding_tokens": WHOLE,
         "context_tokens": WHOLE,
+        "attention_pairs": WHOLE,  # pairs of a token and a token that it attends to, without padding
         "new_tokens": WHOLE,  # tokens of answers
         "admitted": WHOLE,
         "evicted": WHOLE,
+        "swapped_out": WHOLE,  # blocks copied to host memory before the step
+        "swapped_in": WHOLE,  # blocks copied back
+        "slots": WHOLE,  # requests that might be resident, by the batch size in force
         "used_blocks": WHOLE,
         "bound": TEXT,  # what refused a request that wanted tokens: gate, slots, blocks, budget; or nothing
     }

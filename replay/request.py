@@ -36,6 +36,7 @@ class Request:
     turn: int | None = None
     think_time: float = 0.0  # seconds between the end of the turn before and this one
     prefix_hashes: Sequence[int] = ()
+    block_keys: Sequence[int] = ()  # of each full KV block of its prompt, chained: equal keys, equal prefixes
 
     due: float = 0.0
     state: State = "coming"
@@ -44,6 +45,9 @@ class Request:
     slot: int | None = None  # the batch slot that it holds while resident
     sequence: int = 0  # the how-manieth admission its last one was: the newest has the largest
     evictions: int = 0
+    swaps: int = 0  # how many of its evictions left its tokens in host memory
+    swapped: bool = False  # whether it waits with its `computed` tokens in host memory
+    cached_tokens: int | None = None  # of its prompt, found in the prefix cache at its first admission
     recomputed_tokens: int = 0
     furthest: int = 0  # the most tokens that were ever computed: what is computed below it is done again
     memory: dict[str, Any] = field(default_factory=dict)  # a policy's own notes

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from replay.request import Request, Workload
+
+TokenIds = NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -47,10 +52,16 @@ class Padding:
 
 @dataclass(slots=True)
 class Batch:
-    """All that one step computes: packed tokens, or a padded rectangle when `padding` is given."""
+    """All that one step computes: packed tokens, or a padded rectangle when `padding` is given.
+
+    Before it computes, blocks are copied between the pool and host memory: all of `swap_out` (block, host block) first,
+    then all of `swap_in` (host block, block).
+    """
 
     shares: list[Share]
     padding: Padding | None = None
+    swap_out: list[tuple[int, int]] = field(default_factory=list)
+    swap_in: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def prefill_tokens(self) -> int:
@@ -76,19 +87,32 @@ class Batch:
             return self.padding.rows * self.padding.context
         return sum(share.start + share.tokens for share in self.shares)
 
+    @property
+    def pairs(self) -> int:
+        """Pairs of a token and a token that it attends to, itself included; without padding."""
+        return sum(share.tokens * share.start + share.tokens * (share.tokens + 1) // 2 for share in self.shares)
+
+    @property
+    def swapped_blocks(self) -> int:
+        """Blocks copied to host memory or back."""
+        return len(self.swap_out) + len(self.swap_in)
+
 
 @dataclass(slots=True, frozen=True)
 class CostModel:
-    """Seconds that a step takes: `fixed`, and so much for each prefill token, decode and token of context read."""
+    """Seconds that a step takes: `fixed`, and so much for each prefill token, decode, token of context read, and block
+    copied to host memory or back."""
 
     fixed: float
     prefill: float = 0.0
     decode: float = 0.0
     context: float = 0.0
+    swap: float = 0.0
 
-    def seconds(self, prefill: int = 0, decode: int = 0, context: int = 0) -> float:
-        """Seconds of one step with so many prefill tokens, decoding requests and context tokens."""
-        return self.fixed + self.prefill * prefill + self.decode * decode + self.context * context
+    def seconds(self, prefill: int = 0, decode: int = 0, context: int = 0, swapped: int = 0) -> float:
+        """Seconds of one step with so many prefill tokens, decoding requests, context tokens and swapped blocks."""
+        computed = self.fixed + self.prefill * prefill + self.decode * decode + self.context * context
+        return computed + self.swap * swapped
 
     def alone(self, prompt_tokens: int, output_tokens: int, token_budget: int | None = None) -> float:
         """Seconds that one request takes with the engine to itself, its prompt in chunks of `token_budget`."""
@@ -115,18 +139,24 @@ class Description:
 
 
 class Executor(Protocol):
-    """A thing that computes steps. One at a time: `submit`, then `collect`."""
+    """A thing that computes steps: `submit`, then `collect`; where it `overlaps`, the next may be submitted between."""
 
     cost: CostModel  # given (simulated) or fitted at warm-up (real)
     max_context: int | None  # the longest prompt + answer that the model can take; None: as the pool allows
+    kv_blocks: int  # blocks of its KV pool
+    host_blocks: int  # blocks in host memory, for requests that are swapped out
+    overlaps: bool  # whether a step may be submitted while the one before is being computed
 
     def describe(self) -> Description: ...
 
-    def prepare(self, workload: Workload) -> None:
-        """Do what is slow before the clock starts: prompts are drawn or tokenised, state of the cell before dropped."""
+    def prepare(self, workload: Workload) -> Sequence[TokenIds]:
+        """Do what is slow before the clock starts: prompts are drawn or tokenised, state of the cell before dropped.
+
+        The ids of each request's prompt, by row.
+        """
 
     def submit(self, batch: Batch) -> None:
         """Start to compute a step."""
 
     def collect(self) -> list[int]:
-        """Wait for the step that was submitted: the sampled token id of each share that `samples`, in order."""
+        """Wait for the oldest step that was submitted: the token id sampled for each share that `samples`, in order."""

@@ -5,8 +5,10 @@ On a virtual clock a replay is instant and exact; on a wall clock the same execu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replay.clock import Clock, to_nanosecond
-from replay.executors.interface import Batch, CostModel, Description
+from replay.executors.interface import Batch, CostModel, Description, TokenIds
 from replay.request import Workload
 
 
@@ -14,9 +16,12 @@ class SimulatedExecutor:
     """Computes nothing, and takes as long as `cost` says. Padding costs what the tokens in its place would."""
 
     max_context: int | None = None
+    overlaps: bool = False
 
-    def __init__(self, cost: CostModel, clock: Clock) -> None:
+    def __init__(self, cost: CostModel, clock: Clock, *, kv_blocks: int = 1024, host_blocks: int = 0) -> None:
         self.cost = cost
+        self.kv_blocks = kv_blocks
+        self.host_blocks = host_blocks
         self._clock = clock
         self._end = 0.0
         self._samples = 0
@@ -26,11 +31,12 @@ class SimulatedExecutor:
         return Description(
             "simulated",
             simulated=True,
-            details={"cost": {name: getattr(cost, name) for name in ("fixed", "prefill", "decode", "context")}},
+            details={"cost": {name: getattr(cost, name) for name in ("fixed", "prefill", "decode", "context", "swap")}},
         )
 
-    def prepare(self, workload: Workload) -> None:
+    def prepare(self, workload: Workload) -> Sequence[TokenIds]:
         """Nothing to prepare: tokens have no content here."""
+        return []
 
     def submit(self, batch: Batch) -> None:
         prefill, decodes = batch.prefill_tokens, batch.decodes
@@ -39,7 +45,7 @@ class SimulatedExecutor:
                 prefill, decodes = batch.padding.rows * batch.padding.width, 0
             else:
                 decodes = batch.padding.rows
-        seconds = self.cost.seconds(prefill, decodes, batch.context_tokens)
+        seconds = self.cost.seconds(prefill, decodes, batch.context_tokens, batch.swapped_blocks)
         self._end = to_nanosecond(self._clock.now() + seconds)
         self._samples = sum(share.samples for share in batch.shares)
 

@@ -24,11 +24,18 @@ class Cost(BaseModel):
     prefill_ms: float = Field(0.25, ge=0)
     decode_ms: float = Field(0.2, ge=0)
     context_ms: float = Field(0.0012, ge=0)
+    swap_ms: float = Field(0.1, ge=0)  # for each KV block copied to host memory or back
 
     def model(self) -> CostModel:
         """The same in seconds."""
-        milliseconds = (self.fixed_ms, self.prefill_ms, self.decode_ms, self.context_ms)
+        milliseconds = (self.fixed_ms, self.prefill_ms, self.decode_ms, self.context_ms, self.swap_ms)
         return CostModel(*(value / 1000 for value in milliseconds))
+
+
+TORCH_ONLY = {
+    "model", "device", "dtype", "threads", "memory_utilization", "linears", "attention", "kv_dtype", "cuda_graphs",
+    "overlap", "temperature", "top_k", "top_p", "stop",
+}  # fmt: skip
 
 
 class Engine(BaseModel):
@@ -43,6 +50,21 @@ class Engine(BaseModel):
     threads: int | None = Field(None, ge=1)
     block_size: int = Field(16, ge=1)
     kv_blocks: int = Field(1024, ge=1)
+    memory_utilization: float | None = Field(None, gt=0, le=1)  # share of the device's memory; in place of kv_blocks
+    swap_gb: float = Field(0, ge=0)  # host memory (GiB) for requests that are swapped out
+    prefix_cache: bool = False
+    linears: Literal["auto", "plain", "onednn", "fp16"] = "auto"
+    attention: Literal["auto", "torch", "native", "triton"] = "auto"
+    kv_dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    cuda_graphs: bool = True
+    overlap: bool | None = None  # whether a step is planned while the one before is computed; unset: on CUDA
+    temperature: float = Field(0, ge=0)  # 0: greedy
+    top_k: int | None = Field(None, ge=1)
+    top_p: float = Field(1, gt=0, le=1)
+    stop: Literal["length", "eos"] = (
+        "length"  # where an answer ends: at the trace's length, or sooner if the model says so
+    )
+    price_per_hour: float | None = Field(None, gt=0)
     max_waiting: int = Field(1024, ge=1)
     queue_timeout_s: float | None = Field(None, gt=0)
     timeout_s: float | None = Field(None, gt=0)
@@ -54,7 +76,7 @@ class Engine(BaseModel):
 
     def unused(self) -> list[str]:
         """Settings that were given and that this kind of engine does not look at."""
-        others = {"torch": {"cost"}, "simulated": {"model", "device", "dtype", "threads"}}[self.kind]
+        others = {"torch": {"cost"}, "simulated": TORCH_ONLY}[self.kind]
         return sorted(others & self.model_fields_set)
 
 

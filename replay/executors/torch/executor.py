@@ -60,6 +60,7 @@ class TorchExecutor:
         self.device, self.dtype = parameter.device, parameter.dtype
         check_kv_fits(shape, blocks=blocks, block_size=block_size, device=self.device, dtype=self.dtype)
         self.max_context = max_context(model)
+        self.kv_blocks, self.host_blocks, self.overlaps = blocks, 0, False
         self.cost = _guess(model)
         self._model = model
         self._name, self._weights, self._seed = name, weights, seed
@@ -98,8 +99,8 @@ class TorchExecutor:
         }
         return Description("torch", simulated=False, details=details)
 
-    def prepare(self, workload: Workload) -> None:
-        """Draw or tokenise the prompts, and forget all requests before.
+    def prepare(self, workload: Workload) -> Sequence[TokenIds]:
+        """Draw or tokenise the prompts, and forget all requests before; the prompts by row.
 
         A request whose real prompt has fewer tokens than the trace says gets `prompt_tokens` set to what there is.
         """
@@ -112,6 +113,7 @@ class TorchExecutor:
             ids = np.zeros(len(prompt) + workload.output_tokens[request.row], dtype=np.int32)
             ids[: len(prompt)] = prompt
             self._tokens[request.row] = Tokens(ids, prompt=len(prompt), known=len(prompt))
+        return prompts
 
     def submit(self, batch: Batch) -> None:
         assert self._pending is None, "one step at a time: collect the one before"
