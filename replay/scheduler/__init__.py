@@ -1,6 +1,7 @@
 """The scheduler, and all that the author of a policy needs."""
 
 from replay.request import Request
+from replay.scheduler.batch_size import BatchSize, batch_sizes
 from replay.scheduler.limits import Limits
 from replay.scheduler.modes import Mode, modes
 from replay.scheduler.policy import Ordered, PerUser, Policy, policies, policy
@@ -8,6 +9,7 @@ from replay.scheduler.scheduler import Scheduler
 from replay.scheduler.step import Step
 
 __all__ = [
+    "BatchSize",
     "Limits",
     "Mode",
     "Ordered",
@@ -16,6 +18,7 @@ __all__ = [
     "Request",
     "Scheduler",
     "Step",
+    "batch_sizes",
     "modes",
     "policies",
     "policy",

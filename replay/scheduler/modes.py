@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, Protocol
 from replay.clock import to_nanosecond
 from replay.registry import Registry
 from replay.request import Request
+from replay.scheduler.batch_size import SIZE, BatchSize, Outcome, Sized
 from replay.scheduler.state import State
 
 
@@ -27,7 +28,7 @@ class Mode(Protocol):
 
     @property
     def slots(self) -> int:
-        """Requests that may be resident at once."""
+        """Requests that may be resident at once, by the largest batch size there can be."""
 
     @property
     def scheduled(self) -> int:
@@ -37,7 +38,10 @@ class Mode(Protocol):
     def budget(self) -> int | None:
         """Tokens that a step may compute; None: as many as there are."""
 
-    def opens(self, state: State, now: float, *, more: bool) -> bool:
+    def size(self, state: State) -> int:
+        """The batch size in force in the step that is planned now, arrivals included: asked once, 1 to `slots`."""
+
+    def opens(self, state: State, now: float, *, size: int, more: bool) -> bool:
         """Whether waiting requests may join in this step. `more`: a further request can come before one finishes."""
 
     def wake(self, state: State) -> float | None:
@@ -46,12 +50,15 @@ class Mode(Protocol):
     def reservation(self, request: Request, tokens: int) -> int:
         """Tokens of the pool that a request takes when it is admitted with `tokens` to compute."""
 
+    def observe(self, outcome: Outcome) -> None:
+        """A step was computed: what a batch size that adapts may go by."""
+
 
 modes: Registry[Callable[..., Mode]] = Registry("mode")
 
 
 @dataclass(slots=True, frozen=True)
-class BatchToEnd:
+class BatchToEnd(Sized):
     """What static and dynamic mode share: nobody joins or leaves between the first step of a batch and its last."""
 
     padded: ClassVar[bool] = True
@@ -68,10 +75,6 @@ class BatchToEnd:
     def scheduled(self) -> int:
         return self.slots
 
-    @property
-    def slots(self) -> int:
-        raise NotImplementedError
-
     def reservation(self, request: Request, tokens: int) -> int:
         """The whole of it, so that no batch runs out of blocks in the middle."""
         return request.prompt_tokens + request.max_tokens
@@ -82,16 +85,16 @@ class BatchToEnd:
 class Static(BatchToEnd):
     """Waits until `batch_size` requests are there, runs them to the end of the longest, then takes the next."""
 
-    batch_size: int = field(default=8, metadata={"minimum": 1, "help": "requests in a batch"})
+    batch_size: int | BatchSize = field(default=8, metadata=SIZE | {"help": "requests in a batch"})
 
     @property
-    def slots(self) -> int:
+    def rule(self) -> int | BatchSize:
         return self.batch_size
 
-    def opens(self, state: State, now: float, *, more: bool) -> bool:
+    def opens(self, state: State, now: float, *, size: int, more: bool) -> bool:
         if state.resident or not state.waiting:
             return False
-        return len(state.waiting) >= self.batch_size or not more
+        return len(state.waiting) >= size or not more
 
     def wake(self, state: State) -> float | None:
         return None
@@ -102,20 +105,20 @@ class Static(BatchToEnd):
 class Dynamic(BatchToEnd):
     """As static, but starts with fewer once the oldest request has waited `max_wait_ms`."""
 
-    max_batch_size: int = field(default=8, metadata={"minimum": 1, "help": "requests in a batch, at most"})
+    max_batch_size: int | BatchSize = field(default=8, metadata=SIZE | {"help": "requests in a batch, at most"})
     max_wait_ms: float = field(
         default=50.0,
         metadata={"minimum": 0, "help": "how long the oldest request waits for others, once due"},
     )
 
     @property
-    def slots(self) -> int:
+    def rule(self) -> int | BatchSize:
         return self.max_batch_size
 
-    def opens(self, state: State, now: float, *, more: bool) -> bool:
+    def opens(self, state: State, now: float, *, size: int, more: bool) -> bool:
         if state.resident or not state.waiting:
             return False
-        if len(state.waiting) >= self.max_batch_size:
+        if len(state.waiting) >= size:
             return True
         wake = self.wake(state)
         return wake is not None and now >= wake
@@ -129,12 +132,12 @@ class Dynamic(BatchToEnd):
 
 @modes.register("continuous")
 @dataclass(slots=True, frozen=True)
-class Continuous:
+class Continuous(Sized):
     """Decides anew at every step: requests join and leave between steps."""
 
     padded: ClassVar[bool] = False
 
-    max_running: int = field(default=8, metadata={"minimum": 1, "help": "resident requests, at most"})
+    max_running: int | BatchSize = field(default=8, metadata=SIZE | {"help": "resident requests, at most"})
     token_budget: int = field(default=2048, metadata={"minimum": 1, "help": "tokens that one step computes, at most"})
     prefill: Literal["chunked", "whole"] = field(
         default="chunked", metadata={"help": "whether a prompt may be computed in parts over several steps"}
@@ -152,18 +155,18 @@ class Continuous:
         return self.prefill == "whole"
 
     @property
-    def slots(self) -> int:
+    def rule(self) -> int | BatchSize:
         return self.max_running
 
     @property
     def scheduled(self) -> int:
-        return self.max_scheduled or self.max_running
+        return self.max_scheduled or self.slots
 
     @property
     def budget(self) -> int | None:
         return self.token_budget
 
-    def opens(self, state: State, now: float, *, more: bool) -> bool:
+    def opens(self, state: State, now: float, *, size: int, more: bool) -> bool:
         return True
 
     def wake(self, state: State) -> float | None:

@@ -13,6 +13,7 @@ from replay.pool import KVPool
 from replay.predictors import Predictor
 from replay.records import Records
 from replay.request import Request, Status
+from replay.scheduler.batch_size import Outcome
 from replay.scheduler.limits import Limits, TimeOuts
 from replay.scheduler.modes import Mode
 from replay.scheduler.policy import Policy
@@ -83,7 +84,8 @@ class Scheduler:
         self._receive(arrivals, step)
         self._expire(step)
         step.closed = False
-        step.gate = self.mode.opens(self.state, now, more=more)
+        step.size = self.mode.size(self.state)
+        step.gate = self.mode.opens(self.state, now, size=step.size, more=more)
         self.policy.schedule(step)
         self._run_held_rows(step)
         step.closed = True
@@ -98,6 +100,8 @@ class Scheduler:
         step = self._step
         assert step is not None, "a step is completed after it was planned"
         self._note(batch, step, launched, end)
+        full = step.bound == "slots" and bool(self.state.waiting)
+        self.mode.observe(Outcome(step.now, end, batch.decodes, step.size, len(self.state.resident), full))
         for share in batch.shares:
             request = share.request
             done = share.start + share.tokens

@@ -40,7 +40,7 @@ class Step:
         self.now = now
         self.gate = False  # whether waiting requests may join; set once the arrivals are in
         self.closed = True  # but while the policy schedules: before and after, nothing that it calls changes anything
-        self.size = mode.slots  # requests that may be resident, by the batch size in force
+        self.size = mode.slots  # requests that may be resident; the batch size in force, once the arrivals are in
         self.budget = mode.budget  # tokens left in this step; None: no limit
         self.random = random  # seeded: the only source of chance that a policy may use
         self.refusal: Refusal | None = None  # why the last call said no
@@ -75,7 +75,7 @@ class Step:
     @property
     def slots(self) -> int:
         """Further requests that may become resident."""
-        return self.size - len(self._state.resident)
+        return max(0, self.size - len(self._state.resident))
 
     @property
     def free_blocks(self) -> int:
