@@ -7,15 +7,23 @@ anything is, and takes every layer to be plain attention and a dense feed-forwar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 UNGATED = ("gpt2", "gpt_neox", "opt", "phi", "gptj", "bloom", "starcoder2")  # two matrices in a feed-forward, not three
+BIASED = ("gpt2", "gpt_neox", "opt", "starcoder2")  # a bias beside every matrix of a layer and every norm
+FOUR_NORMS = ("gemma2", "gemma3_text")  # in a layer: before and after both its parts
+HEAD_NORMS = ("qwen3", "gemma3_text")  # queries and keys are normed, head by head
+INTERMEDIATE = ("intermediate_size", "ffn_dim", "n_inner")  # names of the width of a feed-forward
+POSITIONS = {"gpt2": 0, "opt": 2}  # positions are learned, and so many more than the model can take
 
 
 @dataclass(slots=True, frozen=True)
 class ModelShape:
-    """A decoder's numbers. `gated`: its feed-forward networks have three matrices, as in Llama, and not two."""
+    """A decoder's numbers. `gated`: its feed-forward networks have three matrices, as in Llama, and not two.
+
+    `vectors` counts what it has beside matrices: norms, biases, learned positions.
+    """
 
     layers: int
     hidden: int
@@ -26,23 +34,30 @@ class ModelShape:
     vocabulary: int
     tied: bool
     gated: bool = True
+    vectors: int = 0
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> ModelShape:
-        """From a configuration as transformers writes it (`config.to_dict()`), or one of the named shapes."""
+        """From a configuration as transformers writes it (`config.to_dict()`), or one of the named shapes.
+
+        Raises KeyError where it names no layers, heads or sizes. `parameters` is exact for Llama and Mistral, Qwen2
+        and 3, Phi-3, Gemma 1 to 3, GPT-2, GPT-NeoX, OPT and StarCoder2, and well within a hundredth for other dense
+        decoders.
+        """
         heads = config.get("num_attention_heads") or config["n_head"]
         hidden = config.get("hidden_size") or config["n_embd"]
-        return cls(
+        shape = cls(
             layers=config.get("num_hidden_layers") or config["n_layer"],
             hidden=hidden,
             heads=heads,
             kv_heads=config.get("num_key_value_heads") or heads,
             head_dim=config.get("head_dim") or hidden // heads,
-            intermediate=config.get("intermediate_size") or config.get("n_inner") or 4 * hidden,
+            intermediate=next((config[name] for name in INTERMEDIATE if config.get(name)), 4 * hidden),
             vocabulary=config["vocab_size"],
             tied=bool(config.get("tie_word_embeddings", True)),
             gated=config.get("model_type") not in UNGATED,
         )
+        return replace(shape, vectors=_vectors(shape, config))
 
     @property
     def layer_parameters(self) -> int:
@@ -57,8 +72,8 @@ class ModelShape:
 
     @property
     def parameters(self) -> int:
-        """All matrices; norms and biases, well under a hundredth, are left out."""
-        return self.layer_parameters + (1 if self.tied else 2) * self.head_parameters
+        """All numbers of the model: the embedding and the matrix that gives the logits are one where they are tied."""
+        return self.layer_parameters + (1 if self.tied else 2) * self.head_parameters + self.vectors
 
     def kv_token_bytes(self, itemsize: int) -> int:
         """Bytes that one token's keys and values take in all layers, in numbers of `itemsize` bytes."""
@@ -77,3 +92,42 @@ class ModelShape:
         """
         weights = self.layer_parameters + (self.head_parameters if samples else 0)
         return weights * weight_itemsize + (context + tokens) * self.kv_token_bytes(kv_itemsize)
+
+
+def _vectors(shape: ModelShape, config: Mapping[str, Any]) -> int:
+    """Numbers in norms, biases and learned positions."""
+    kind = config.get("model_type")
+    biased = kind in BIASED
+    queries, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    layer = (4 if kind in FOUR_NORMS else 2) * shape.hidden * (2 if biased else 1)
+    if kind in HEAD_NORMS:
+        layer += 2 * shape.head_dim
+    if biased or kind == "qwen2" or config.get("attention_bias"):
+        layer += queries + 2 * keys
+    if biased or config.get("attention_bias"):
+        layer += shape.hidden
+    if biased or config.get("mlp_bias"):
+        layer += (2 if shape.gated else 1) * shape.intermediate + shape.hidden
+    positions = 0
+    if kind in POSITIONS:
+        positions = (config.get("n_positions") or config["max_position_embeddings"]) + POSITIONS[kind]
+    return shape.layers * layer + shape.hidden * (2 if biased else 1) + positions * shape.hidden
+
+
+def context_limit(config: Mapping[str, Any]) -> int | None:
+    """The most tokens of prompt and answer for which a model attends to all of them, in plain positions.
+
+    Beyond a sliding window, a chunk of local attention or the original length of a stretched rotary embedding the
+    model computes something else than full attention does; up to there the two are the same. None: no limit is known.
+    """
+    layers = config.get("layer_types") or ()
+    limits = [config.get("max_position_embeddings") or config.get("n_positions")]
+    if not layers or "sliding_attention" in layers:
+        limits.append(config.get("sliding_window"))
+    if "chunked_attention" in layers:
+        limits.append(config.get("attention_chunk_size"))
+    rope = config.get("rope_parameters") or {}
+    if rope.get("rope_type") in ("dynamic", "longrope"):
+        limits.append(rope.get("original_max_position_embeddings") or config.get("original_max_position_embeddings"))
+    known = [int(limit) for limit in limits if limit]
+    return min(known) if known else None

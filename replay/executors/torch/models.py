@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
 from replay.errors import EngineError
+from replay.executors.model_shape import context_limit
 from replay.executors.torch.attention import IMPLEMENTATION
 from replay.executors.torch.shapes import SHAPES, shape_config
 from replay.registry import nearest
@@ -93,12 +94,7 @@ def _fill(parameter: nn.Parameter, deviation: float, generator: torch.Generator)
 
 
 def max_context(model: PreTrainedModel) -> int | None:
-    """The most tokens of prompt and answer for which this model attends to all of them, in plain positions.
-
-    Beyond a sliding window, a chunk of local attention or the original length of a stretched rotary embedding the
-    model computes something else than full attention does; up to there the two are the same. Raises EngineError for a
-    model with layers that are no attention at all.
-    """
+    """`context_limit` of a model. Raises EngineError for one with layers that are no attention at all."""
     config = model.config.get_text_config()
     layers = set(getattr(config, "layer_types", None) or ())
     strange = sorted(layers - {"full_attention", "sliding_attention", "chunked_attention"})
@@ -107,15 +103,4 @@ def max_context(model: PreTrainedModel) -> int | None:
             f"{type(model).__name__} has layers of type {strange[0]}, which keep no paged keys and values; "
             "a model is needed whose layers are all attention"
         )
-    limits = [getattr(config, "max_position_embeddings", None)]
-    if not layers or "sliding_attention" in layers:
-        limits.append(getattr(config, "sliding_window", None))
-    if "chunked_attention" in layers:
-        limits.append(getattr(config, "attention_chunk_size", None))
-    rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type") in ("dynamic", "longrope"):
-        limits.append(
-            rope.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
-        )
-    known = [int(limit) for limit in limits if limit]
-    return min(known) if known else None
+    return context_limit(config.to_dict())
