@@ -16,6 +16,7 @@ from replay.errors import ExperimentError
 from replay.executors.torch.shapes import SHAPES
 from replay.experiment.faults import Faults
 from replay.experiment.options import Setting, options_model, validate, validate_sweep
+from replay.experiment.rules import make, validate_options
 from replay.experiment.settings import Engine, Goals, Top
 from replay.predictors import Predictor, predictors
 from replay.registry import Registry, nearest
@@ -58,7 +59,8 @@ class Experiment:
     warnings: list[str]
 
     def make_mode(self, choice: Choice) -> Mode:
-        return modes[choice.name](**choice.settings)
+        """A fresh mode: a batch size that adapts keeps notes, so no two cells share one."""
+        return _mode(choice)
 
     def make_policy(self, choice: Choice) -> Policy:
         """A fresh policy: it may keep notes, so no two cells share one."""
@@ -154,8 +156,8 @@ def _choices(
         if name not in registry:
             faults.add(f"{path}.{name}", f"there is no {registry.kind} of this name; {nearest(name, registry)}")
             continue
-        for validated, varied in validate_sweep(options_model(registry[name]), settings, f"{path}.{name}", faults):
-            chosen.append(Choice(name, validated.model_dump(), varied))
+        for complete, varied in validate_options(registry[name], settings, f"{path}.{name}", faults):
+            chosen.append(Choice(name, complete, varied))
     return chosen
 
 
@@ -190,6 +192,11 @@ def _find(trace: str, folder: Path | None, path: str, faults: Faults) -> Path:
     return Path(trace)
 
 
+def _mode(choice: Choice) -> Mode:
+    mode: Mode = make(modes[choice.name], choice.settings)
+    return mode
+
+
 def _check_models(engines: list[tuple[Engine, dict[str, Setting]]], faults: Faults) -> None:
     """A model that is no named shape and no folder can only be a hub's, which has the form owner/name."""
     for model in dict.fromkeys(engine.model for engine, _ in engines if engine.kind == "torch"):
@@ -201,7 +208,7 @@ def _check_together(engines: list[tuple[Engine, dict[str, Setting]]], chosen: li
     """Settings that are right one by one and wrong together."""
     waiting = min((engine.max_waiting for engine, _ in engines), default=None)
     for choice in chosen:
-        size = choice.settings.get("batch_size")
+        size = _mode(choice).slots if choice.settings.get("batch_size") else None
         if waiting is not None and size is not None and waiting < size:
             faults.add(
                 f"modes.{choice.name}.batch_size",

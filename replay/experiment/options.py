@@ -1,6 +1,7 @@
 """Options of registered things: policies, modes and predictors are dataclasses, and their fields are their settings.
 
 From the fields comes a strict model that refuses unknown names, and from a list in place of a value comes a sweep.
+Settings that are a number or a rule (`rules` in a field's metadata) are for `replay.experiment.rules`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from replay.experiment.faults import Faults
 
 Model = TypeVar("Model", bound=BaseModel)
 Setting = str | int | float | bool | None
+BOUNDS = ("minimum", "maximum", "above", "below")
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,11 +57,17 @@ def _default(field: Field[Any]) -> Any:
 
 
 def options_model(entry: Callable[..., Any]) -> type[BaseModel]:
-    """A strict pydantic model of a dataclass's settings; `minimum` in a field's metadata is a bound."""
+    """A strict pydantic model of a dataclass's settings; `minimum`, `maximum`, `above` and `below` in a field's
+    metadata are bounds. Settings that may be rules are taken as they come."""
     hints = get_type_hints(entry)
     columns: dict[str, Any] = {}
     for field in option_fields(entry):
-        columns[field.name] = (hints[field.name], ModelField(_default(field), ge=field.metadata.get("minimum")))
+        if "rules" in field.metadata:
+            columns[field.name] = (Any, _default(field))
+            continue
+        minimum, maximum, above, below = (field.metadata.get(bound) for bound in BOUNDS)
+        limits = ModelField(_default(field), ge=minimum, le=maximum, gt=above, lt=below)
+        columns[field.name] = (hints[field.name], limits)
     return create_model("Options", __config__=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False), **columns)
 
 
@@ -90,6 +98,7 @@ def validate_sweep(
     for name, value in settings.items():
         if value == []:
             faults.add(f"{path}.{name}", "an empty list leaves nothing to sweep")
+            settings = {other: settings[other] for other in settings if other != name}  # the others have faults too
         elif isinstance(value, list) and (twice := [each for at, each in enumerate(value) if each in value[:at]]):
             faults.add(f"{path}.{name}", f"{twice[0]!r} stands in the list twice")
     seen = Faults(faults.source, faults.origins)
