@@ -1,4 +1,4 @@
-"""`replay policies` and `replay modes`: what is registered, one line each, with options."""
+"""`replay policies` and `replay modes`: what is registered, one line each, with options; of modes, batch sizes too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 import click
 
-from replay.registry import Registry
+from replay.errors import ExperimentError
+from replay.registry import Registry, nearest
+
+BATCH_SIZES = """\
+In place of a batch size's number, the name of a rule or a table of its settings:
+max_running = "adaptive", or { rule = "aimd", tpot_ms = 40 }, or a list of these and of numbers."""
 
 
 @click.command("policies")
@@ -28,19 +33,39 @@ def policies_command(name: str | None) -> None:
     _list(policies, name)
 
 
-@click.command("modes")
+class _WithBatchSizes(click.Command):
+    """Its help ends with the batch sizes that adapt: they are looked up when they are asked for."""
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        from replay.scheduler import batch_sizes
+
+        with formatter.section("Batch sizes that adapt"):
+            formatter.write_dl([(name, _summary(batch_sizes[name])) for name in batch_sizes])
+
+
+@click.command("modes", cls=_WithBatchSizes)
 @click.argument("name", required=False)
 def modes_command(name: str | None) -> None:
-    """List the batching modes, or print all that is known of one.
+    """List the batching modes and the batch sizes that adapt, or print all that is known of one.
+
+    A mode's batch size is a number, the name of a rule, or a table of the rule's settings; a list of any of these is
+    swept.
 
     \b
     Examples:
       replay modes
       replay modes continuous
+      replay modes aimd
+      replay run --trace chat.parquet --set 'modes.continuous.max_running=[8, "adaptive"]'
     """
-    from replay.scheduler import modes
+    from replay.scheduler import batch_sizes, modes
 
-    _list(modes, name)
+    if name is None:
+        _list(modes, None)
+        click.echo(f"\n{BATCH_SIZES}")
+    elif name not in modes and name not in batch_sizes:
+        raise ExperimentError(f"there is no mode or batch size {name!r}: {nearest(name, [*modes, *batch_sizes])}")
+    _list(modes if name in modes else batch_sizes, name)
 
 
 def _list(registry: Registry[Any], name: str | None) -> None:
@@ -49,7 +74,7 @@ def _list(registry: Registry[Any], name: str | None) -> None:
         return
     width = max(len(entry) for entry in registry)
     for entry in registry:
-        click.echo(f"{entry:<{width}}  {_documentation(registry[entry]).splitlines()[0]}")
+        click.echo(f"{entry:<{width}}  {_summary(registry[entry])}")
         for line in _options(registry[entry]):
             click.echo(f"{'':<{width}}    {line}")
 
@@ -65,6 +90,10 @@ def _describe(name: str, entry: Callable[..., Any]) -> None:
 
 def _documentation(entry: Callable[..., Any]) -> str:
     return inspect.getdoc(entry) or ""
+
+
+def _summary(entry: Callable[..., Any]) -> str:
+    return _documentation(entry).splitlines()[0]
 
 
 def _options(entry: Callable[..., Any]) -> list[str]:

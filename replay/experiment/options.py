@@ -45,8 +45,14 @@ def options_of(entry: Callable[..., Any]) -> list[Option]:
     for field in option_fields(entry):
         hint = hints[field.name]
         kind = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-        found.append(Option(field.name, kind, _default(field), field.metadata.get("help", "")))
+        found.append(Option(field.name, kind, _default(field), _help(field)))
     return found
+
+
+def _help(field: Field[Any]) -> str:
+    """What an option means, and which rules there are in place of its number."""
+    rules = " or ".join(f'"{rule}"' for rule in field.metadata.get("rules", ()))
+    return field.metadata.get("help", "") + (f"; a number, or {rules}" if rules else "")
 
 
 def _default(field: Field[Any]) -> Any:

@@ -92,7 +92,8 @@ class Adaptive:
     """By memory and queue: few when the KV pool is nearly full, else the more the longer the queue is.
 
     Above `kv_use` of the pool's blocks in use the size is `kv_size`, whatever waits; else above `long_queue` waiting
-    requests it is `long_size`, above `middle_queue` it is `middle_size`, and otherwise `short_size`.
+    requests it is `long_size`, above `middle_queue` it is `middle_size`, and otherwise `short_size`. The defaults are
+    a rule of thumb for servers of one GPU.
 
     Does badly: it knows no goal; around a threshold it goes back and forth; where a mode runs batches to their end the
     pool is empty when a size matters, so only the queue counts.
@@ -137,8 +138,8 @@ class Aimd:
 
     It decides once in every `steps` decoding steps, by the mean time per token over the tokens decoded in them. Over
     `tpot_ms` the size is multiplied by `decrease` (rounded down, at least `smallest`). Within it the size grows by
-    `increase` (to `largest`), but only if in one of these steps all slots were taken and a request went without one
-    for it. Steps count that were planned under the present size and with no more residents than it: what is computed
+    `increase` (to `largest`), but only if in one of these steps a request was left waiting because all slots were
+    taken. Steps count that were planned under the present size and with no more residents than it: what is computed
     while a larger batch is still draining says nothing of the smaller one, and does not shrink it again.
 
     Sources: Chiu and Jain, 1989, for the rule; Crankshaw et al., Clipper, NSDI 2017, for batch sizes under a latency
