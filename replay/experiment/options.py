@@ -52,7 +52,8 @@ def options_of(entry: Callable[..., Any]) -> list[Option]:
 def _help(field: Field[Any]) -> str:
     """What an option means, and which rules there are in place of its number."""
     rules = " or ".join(f'"{rule}"' for rule in field.metadata.get("rules", ()))
-    return field.metadata.get("help", "") + (f"; a number, or {rules}" if rules else "")
+    told: str = field.metadata.get("help", "")
+    return f"{told}; a number, or {rules}" if rules else told
 
 
 def _default(field: Field[Any]) -> Any:
