@@ -72,6 +72,11 @@ class Cell:
     )
 
     @property
+    def adapts(self) -> bool:
+        """Whether its batch size is a rule, not a number."""
+        return any(isinstance(value, Mapping) for value in (self.settings.get("mode") or {}).values())
+
+    @property
     def recorded(self) -> bool:
         """Whether it left any request."""
         return bool(self.files("requests"))

@@ -17,6 +17,14 @@ def batch_size() -> pl.Expr:
     return pl.col("scheduled")
 
 
+@metric("size_in_force", unit="slots", table="steps", shape="one")
+def size_in_force() -> pl.Expr:
+    """seconds of steps * the batch size in force in each / seconds of all steps: what a batch size that adapts was, on
+    average"""
+    seconds = pl.col("end") - pl.col("start")
+    return finite((seconds * pl.col("slots")).sum() / seconds.sum())
+
+
 @metric("resident", unit="requests", table="steps")
 def resident() -> pl.Expr:
     """for each step, the requests that held a batch slot, paused and finished ones included"""

@@ -72,7 +72,6 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
     bounds = {
         "cell_start": pl.lit(start, dtype=pl.Float64),
         "cell_end": pl.lit(max(ends) if ends else None, dtype=pl.Float64),
-        "slots": pl.lit(cell.slots, dtype=pl.Float64),
         "blocks": pl.lit(cell.blocks, dtype=pl.Float64),
     }
     inside = pl.element().is_between(window.start, window.end)
@@ -93,5 +92,5 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
             entry.expression.alias(entry.name) for entry in of("requests", "each")
         ),
         steps.with_columns(**bounds, expected=expected_seconds(cell)),
-        spans.with_columns(**bounds),
+        spans.with_columns(**bounds, slots=pl.lit(cell.slots, dtype=pl.Float64)),
     )
