@@ -6,14 +6,14 @@ deadlines, so lateness never adds up, and each request's lag is written down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from replay.arrivals import Arrivals
 from replay.clock import Clock
 from replay.errors import EngineError
-from replay.executors.interface import Executor
+from replay.executors.interface import Batch, Executor
 from replay.pool import KVPool
 from replay.predictors import Predictor
 from replay.records import Records
@@ -40,7 +40,12 @@ class Progress:
 
 
 class Replayer:
-    """One cell: a workload, an engine, a mode and a policy. `run` replays it once."""
+    """One cell: a workload, an engine, a mode and a policy. `run` replays it once.
+
+    Where the executor `overlaps`, the next step is planned and handed over while it computes the one before. Lengths
+    are forced, unless a token of `end_ids` ends an answer sooner; nobody knows when it comes, so steps do not overlap
+    then.
+    """
 
     def __init__(
         self,
@@ -57,10 +62,13 @@ class Replayer:
         seed: int = 0,
         stop: Stop | None = None,
         watch: Callable[[Progress], None] | None = None,
+        end_ids: Collection[int] = (),
     ) -> None:
         self._clock = clock
         self._executor = executor
         self._records = records
+        self._end_ids = end_ids
+        self._overlaps = executor.overlaps and not end_ids
         self._lengths = workload.output_tokens
         self._requests = workload.requests
         self._arrivals = Arrivals(workload.requests)
@@ -86,30 +94,40 @@ class Replayer:
 
         Raises EngineError when requests wait that will never be served, because the policy leaves the engine idle.
         """
-        clock, scheduler, executor = self._clock, self.scheduler, self._executor
+        clock, scheduler = self._clock, self.scheduler
         free_at = 0.0  # since when nothing has kept the loop from taking arrivals in
         fruitless = 0  # plans in a row that evicted or rejected, and ran nobody
+        under_way: tuple[Batch, float] | None = None  # a step that the executor computes, and when it got it
         clock.start()
         while not self._stop.is_set():
             now = clock.now()
-            arrived = self._arrivals.take(now)
-            for request in arrived:
-                request.lag = now - max(request.due, free_at)
-            batch = scheduler.plan(now, arrived, more=self._arrivals.next_due is not None)
-            fruitless = fruitless + 1 if batch is None and scheduler.changed else 0
-            if batch is not None:
-                launched = clock.now()
-                executor.submit(batch)
-                executor.collect()
+            batch = None
+            if under_way is None or not scheduler.times_out(now):
+                arrived = self._arrivals.take(now)
+                for request in arrived:
+                    request.lag = now - max(request.due, free_at)
+                more = self._arrivals.next_due is not None or scheduler.finishing
+                batch = scheduler.plan(now, arrived, more=more)
+            if batch is not None or under_way is not None:
+                fruitless = 0
+                before, under_way = under_way, self._submit(batch) if batch is not None else None
+                if before is not None:
+                    self._collect(*before)
+                if under_way is not None and not self._overlaps:
+                    self._collect(*under_way)
+                    under_way = None
                 free_at = clock.now()
-                scheduler.complete(batch, launched, free_at)
             elif scheduler.idle and self._arrivals.exhausted:
                 assert len(self._over) == len(self._requests), "every request has exactly one row"
                 self._report(now)
                 return True
-            elif not 0 < fruitless < PATIENCE:  # after an eviction or a rejection the next plan finds more room
-                self._sleep_until(self._next_instant(now))
+            else:
+                fruitless = fruitless + 1 if scheduler.changed else 0
+                if not 0 < fruitless < PATIENCE:  # after an eviction or a rejection the next plan finds more room
+                    self._sleep_until(self._next_instant(now))
             self._report(now)
+        if under_way is not None:
+            self._collect(*under_way)
         self.abandon("the replay was stopped")
         return False
 
@@ -119,6 +137,23 @@ class Replayer:
         for request in self._requests:
             if request.row not in self._over:
                 self._set_aside(request, "unfinished", reason)
+
+    def _submit(self, batch: Batch) -> tuple[Batch, float]:
+        """Hand a batch over, and count what it computes; with the instant at which it was handed over."""
+        launched = self._clock.now()
+        self._executor.submit(batch)
+        self.scheduler.advance(batch)
+        return batch, launched
+
+    def _collect(self, batch: Batch, launched: float) -> None:
+        """Wait for the oldest step under way, and write it down."""
+        ids = self._executor.collect()
+        end = self._clock.now()
+        stopped: set[int] = set()
+        if self._end_ids:
+            sampled = (share.request.row for share in batch.shares if share.samples)
+            stopped = {row for row, token in zip(sampled, ids, strict=True) if token in self._end_ids}
+        self.scheduler.complete(batch, launched, end, stopped)
 
     def _sleep_until(self, instant: float) -> None:
         """Sleep, and report now and then, so that rows reach the disk in a long gap too."""

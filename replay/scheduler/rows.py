@@ -5,12 +5,11 @@ It copies what is known and computes no metric.
 
 from __future__ import annotations
 
-from replay.executors.interface import Batch, CostModel
+from replay.executors.interface import CostModel
 from replay.records import Records
 from replay.request import Request
+from replay.scheduler.flight import Flight
 from replay.scheduler.modes import Mode
-from replay.scheduler.state import State
-from replay.scheduler.step import Step
 
 
 def write_request(records: Records, request: Request, output_tokens: int, cost: CostModel, mode: Mode) -> None:
@@ -51,16 +50,16 @@ def write_request(records: Records, request: Request, output_tokens: int, cost: 
     )
 
 
-def write_step(records: Records, state: State, step: Step, batch: Batch, launched: float, end: float) -> None:
-    """The row of a step whose batch was handed over at `launched` and was back at `end`; residents as it left them."""
-    pool = state.pool
+def write_step(records: Records, flight: Flight, start: float, launched: float, end: float) -> None:
+    """The row of a step that began at `start`, was handed over at `launched` and was back at `end`."""
+    step, batch = flight.step, flight.batch
     records.steps.append(
         step=step.number,
-        start=step.now,
+        start=start,
         launched=launched,
         end=end,
-        waiting=len(state.waiting),
-        running=len(state.resident),
+        waiting=flight.waiting,
+        running=len(flight.residents),
         scheduled=len(batch.shares),
         prefill_tokens=batch.prefill_tokens,
         decodes=batch.decodes,
@@ -69,17 +68,10 @@ def write_step(records: Records, state: State, step: Step, batch: Batch, launche
         attention_pairs=batch.pairs,
         new_tokens=sum(share.samples for share in batch.shares),
         admitted=len(step.admitted),
-        evicted=sum(request.evictions > 0 for request in step.evicted.values()),
+        evicted=step.evictions,
         swapped_out=len(batch.swap_out),
         swapped_in=len(batch.swap_in),
         slots=step.size,
-        used_blocks=pool.blocks - pool.free_blocks,
-        bound=_bound(state, step),
+        used_blocks=flight.used_blocks,
+        bound=flight.bound,
     )
-
-
-def _bound(state: State, step: Step) -> str:
-    """What a request went without for, in this step: the gate too when nobody asked because it was closed."""
-    if step.bound is not None:
-        return step.bound
-    return "gate" if state.waiting and not step.gate else "nothing"

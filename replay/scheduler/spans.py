@@ -43,13 +43,12 @@ class Spans:
         self._columns = columns
         self._open: dict[int, Span] = {}
 
-    def note(self, request: Request, kind: Kind, batch: Batch, step: int, start: float, end: float) -> None:
-        """`request` was resident in the step that lasted from `start` to `end`."""
-        span = self._open.get(request.row)
+    def note(self, row: int, slot: int, kind: Kind, batch: Batch, step: int, start: float, end: float) -> None:
+        """The request `row` was resident in the step that lasted from `start` to `end`."""
+        span = self._open.get(row)
         if span is None or span.kind != kind:
-            self.close(request.row, kind)
-            assert request.slot is not None, "a resident request holds a slot"
-            span = self._open[request.row] = Span(request.slot, kind, step, step, start, end)
+            self.close(row, kind)
+            span = self._open[row] = Span(slot, kind, step, step, start, end)
         span.last_step, span.end = step, end
         if batch.padding is not None:
             span.padding_tokens += batch.padding.width
@@ -77,3 +76,8 @@ class Spans:
                 padding_tokens=span.padding_tokens,
                 ending=ending,
             )
+
+    def close_all(self, ending: str) -> None:
+        """End every open span."""
+        for row in list(self._open):
+            self.close(row, ending)

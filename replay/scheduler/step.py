@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from replay.scheduler.policy import Policy
 
 Refusal = Literal["gate", "slots", "budget", "blocks"]
+Eviction = Literal["recompute", "swap"]
 
 
 class Step:
@@ -49,6 +50,8 @@ class Step:
         self.admitted: dict[int, Request] = {}
         self.evicted: dict[int, Request] = {}
         self.rejected: list[Request] = []
+        self.caches = state.pool.prefix_cache and not mode.padded  # a plain `generate` shares no prefixes
+        self.evictions = 0  # those of requests that were admitted in this step do not count: they never ran
         self._state = state
         self._mode = mode
         self._policy = policy
@@ -94,6 +97,15 @@ class Step:
         share = self.shares.get(request.row)
         return share.tokens if share else 0
 
+    def prefix_hit(self, request: Request) -> int:
+        """Tokens of a waiting request that need not be computed if it is admitted now: the cache holds them.
+
+        0 for one that runs, for one that was swapped out (its own tokens come back), and where no cache is used.
+        """
+        if not self.caches or request.state != "waiting" or request.swapped:
+            return 0
+        return len(self._state.cached(request)) * self.block_size
+
     def expected_tokens(self, request: Request) -> float:
         """Output tokens to expect of `request` in all, by the experiment's predictor: always more than generated."""
         return max(self._predictor.expect(request), request.generated + 1)
@@ -131,46 +143,59 @@ class Step:
             return self._refuse("gate")
         if (joins and self.slots <= 0) or len(self.shares) >= self._mode.scheduled:
             return self._refuse("slots")
-        granted = self._grant(request, tokens)
+        pool = self._state.pool
+        shared = self._state.cached(request) if joins and self.caches and not request.swapped else []
+        start = len(shared) * pool.block_size or request.computed
+        todo = request.context - start
+        granted = self._grant(todo, tokens)
         if not granted:
             return self._refuse("budget")
-        pool = self._state.pool
         others = len(self._state.resident) if joins and not self._mode.padded else 0
-        if others and pool.free_blocks < pool.blocks_for(request.context) + others:
+        if others and pool.free_blocks < pool.blocks_for(request.context) - pool.held(shared) + others:
             return self._refuse("blocks")
-        end = request.computed + granted
-        reach = max(end, min(self._mode.reservation(request, granted), pool.capacity)) if joins else end
-        if not pool.grow(request.row, reach):
+        end = start + granted
+        reach = max(end, min(self._mode.reservation(request, end), pool.capacity)) if joins else end
+        if not pool.grow(request.row, reach, shared):
             return self._refuse("blocks")
         if self.budget is not None:
             self.budget = max(0, self.budget - granted)
-        if self.bound is None and granted < min(request.todo, tokens or request.todo):
+        if self.bound is None and granted < min(todo, tokens or todo):
             self.bound = "budget"
+        assert not self.caches or pool.writable(request.row, start, end), "nobody writes what others read"
         samples = end == request.context
-        self.shares[request.row] = Share(request, request.computed, granted, samples, pool.tables[request.row])
+        self.shares[request.row] = Share(request, start, granted, samples, pool.tables[request.row])
         if joins:
-            self._state.admit(request, self.now)
+            self._state.admit(request, self.now, start if self.caches else None)
             self.admitted[request.row] = request
             self._policy.on_admit(request, self)
         return True
 
-    def evict(self, request: Request) -> bool:
-        """Take a running request's blocks and slot away: it waits again and will be computed again from its start.
+    def evict(self, request: Request, how: Eviction | None = None) -> bool:
+        """Take a running request's blocks and slot away: it waits again.
 
-        Its tokens of this step are undone. False where the mode holds a batch to its end, and for a request that does
-        not run.
+        "recompute": it will be computed again from its start. "swap": its tokens are copied to host memory, and back
+        when it is admitted again. Unless told, it is swapped where host memory has room for all its computed blocks.
+        Its tokens of this step are undone. False where the mode holds a batch to its end, for a request that does not
+        run, and for "swap" where there is no room.
         """
         self.refusal = None
         if self.closed or self._mode.padded or request.state != "running":
             return False
+        joined = request.row in self.admitted  # then it never ran, and nothing of its own is lost
+        room = joined or self._state.can_swap(request)
+        if how == "swap" and not room:
+            return False
+        swap = how != "recompute" and (self._state.returns(request) if joined else room and request.computed > 0)
         share = self.shares.pop(request.row, None)
         if share is not None and self.budget is not None and self._mode.budget is not None:
             self.budget = min(self._mode.budget, self.budget + share.tokens)
-        self._state.evict(request)
-        if self.admitted.pop(request.row, None) is None:
+        self._state.evict(request, swap=swap)
+        if not joined:
+            self.evictions += 1
             request.evictions += 1
-        elif request.admitted == self.now:
-            request.admitted = None  # it never ran: its admission is undone
+            request.swaps += swap
+        elif self.admitted.pop(request.row).admitted == self.now:
+            request.admitted = request.cached_tokens = None  # its admission is undone
         self.evicted[request.row] = request
         self._policy.on_evict(request, self)
         self._policy.enqueue(request, self)
@@ -185,9 +210,8 @@ class Step:
         self.rejected.append(request)
         return True
 
-    def _grant(self, request: Request, wish: int | None) -> int:
-        """Tokens that the budget lets `request` have: all of a whole prefill or nothing, else as many as there are."""
-        needed = request.todo
+    def _grant(self, needed: int, wish: int | None) -> int:
+        """How many of the tokens `needed` the budget allows: all of a whole prefill or nothing, else what is left."""
         if self.budget is None:
             return needed
         if self._mode.whole:

@@ -42,7 +42,7 @@ class Watched:
 
     def __init__(self, inner: TorchExecutor) -> None:
         self.inner = inner
-        self.cost, self.max_context = inner.cost, inner.max_context
+        self.cost, self.max_context, self.overlaps = inner.cost, inner.max_context, inner.overlaps
         self.describe, self.prepare, self.collect = inner.describe, inner.prepare, inner.collect
         self.padding_tokens = 0
 

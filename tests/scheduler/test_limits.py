@@ -10,7 +10,7 @@ from simulation import UNIT, request, simulate
 
 from replay.clock import VirtualClock
 from replay.errors import EngineError
-from replay.executors.interface import CostModel
+from replay.executors.interface import Batch, CostModel
 from replay.executors.simulated import SimulatedExecutor
 from replay.pool import KVPool
 from replay.predictors import Oracle
@@ -82,6 +82,12 @@ def scheduler_for(outputs: list[int], blocks: int, mode: str = "continuous", **s
     )
 
 
+def compute(scheduler: Scheduler, batch: Batch, now: float) -> None:
+    """The step takes 100 ms."""
+    scheduler.advance(batch)
+    scheduler.complete(batch, now, now + 0.1)
+
+
 @pytest.mark.parametrize(("mode", "settings"), EVERY_MODE[1:])
 def test_cancel_at_any_moment_gives_every_block_back(mode: str, settings: dict[str, Any]) -> None:
     # Fifty times: one is cancelled while it waits, one in the middle of its prefill, one in the middle of its answer.
@@ -98,7 +104,7 @@ def test_cancel_at_any_moment_gives_every_block_back(mode: str, settings: dict[s
             batch = scheduler.plan(now, arrivals)
             arrivals = []
             if batch is not None:
-                scheduler.complete(batch, now, now + 0.1)
+                compute(scheduler, batch, now)
             scheduler.check_integrity()
             for each in three:
                 if steps[id(each)] == step:
@@ -106,14 +112,14 @@ def test_cancel_at_any_moment_gives_every_block_back(mode: str, settings: dict[s
                     scheduler.check_integrity()
         now += 0.1
         while (batch := scheduler.plan(now)) is not None:
-            scheduler.complete(batch, now, now + 0.1)
+            compute(scheduler, batch, now)
             now += 0.2
         assert scheduler.idle
         assert scheduler.state.pool.free_blocks == 20
     everything = request(row, now, 79, max_tokens=1)  # a last request that needs the whole pool
     batch = scheduler.plan(now, [everything])
     while batch is not None:
-        scheduler.complete(batch, now, now + 0.1)
+        compute(scheduler, batch, now)
         now += 0.2
         batch = scheduler.plan(now)
     assert everything.status == "completed"
