@@ -15,7 +15,7 @@ import torch
 from transformers import AutoConfig
 
 from replay.executors.interface import Batch, Padding, Share
-from replay.executors.torch.executor import TorchExecutor
+from replay.executors.torch.executor import Computing, TorchExecutor
 from replay.executors.torch.models import dummy_model
 from replay.pool import KVPool
 from replay.request import Request, Workload
@@ -50,10 +50,12 @@ def workload() -> Workload:
     return Workload(requests, [ANSWER] * len(PROMPTS))
 
 
-def paged_executor(name: str, *, blocks: int = 64, block_size: int = 16) -> TorchExecutor:
+def paged_executor(
+    name: str, *, blocks: int = 64, block_size: int = 16, computing: Computing | None = None
+) -> TorchExecutor:
     """An executor over one of the small models."""
     model = dummy_model(AutoConfig.for_model(name, **MODELS[name]), device=CPU, dtype=torch.float32, seed=SEED)
-    return TorchExecutor(model, name=name, blocks=blocks, block_size=block_size)
+    return TorchExecutor(model, name=name, blocks=blocks, block_size=block_size, computing=computing)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Driver:
         self.executor = executor
         self.pool = KVPool(blocks, block_size)
         if scatter is not None:
-            random.Random(scatter).shuffle(self.pool._free)
+            random.Random(scatter).shuffle(self.pool._blank)
         self.requests = workload().requests
         self.steps = 0
         executor.prepare(Workload(self.requests, [ANSWER] * len(self.requests)))
@@ -140,9 +142,9 @@ class Driver:
         free = torch.tensor(
             sorted({*range(cache.blocks + 1)} - {b for table in self.pool.tables.values() for b in table})
         )
-        for pool in (*cache._keys, *cache._values):
-            blocks = pool.view(cache.blocks + 1, -1)
-            blocks[free] = torch.randn(len(free), blocks.shape[1], generator=torch.Generator().manual_seed(1))
+        for pool in cache.pools:
+            noise = torch.randn(2, len(free), *pool.shape[2:], generator=torch.Generator().manual_seed(1))
+            pool[:, free] = noise.to(pool.dtype)
 
     def answers(self) -> list[list[int]]:
         """The answers so far, by row."""

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.executors.interface import Padding
-from replay.executors.torch.layout import GROUP_ROWS, Row, lay_out
+from replay.executors.torch.layout import Layout, Row, Rows
+from replay.executors.torch.layout import lay_out as lay_out_rows
+from replay.executors.torch.rectangles import GROUP_ROWS, Rectangle, rectangles
 
 SPARE = 99
 
 
 def row(ids: list[int], start: int, blocks: list[int], *, samples: bool = True) -> Row:
     return Row(np.array(ids, dtype=np.int32), start, blocks, samples)
+
+
+@dataclass
+class Laid:
+    """A layout, with its rectangles."""
+
+    layout: Layout
+    rectangles: list[Rectangle]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.layout, name)
+
+
+def lay_out(rows: list[Row], padding: Padding | None, block_size: int, spare_block: int) -> Laid:
+    layout = lay_out_rows(Rows.of(rows), padding, block_size, spare_block)
+    return Laid(layout, rectangles(layout, block_size))
 
 
 def test_a_decode_and_a_chunk() -> None:

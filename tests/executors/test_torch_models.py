@@ -16,9 +16,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 
 from replay.errors import EngineError, ExperimentError
 from replay.executors.torch import build_torch_executor
-from replay.executors.torch.attention import KVCache, Paged, paged_attention
+from replay.executors.torch.attention import TorchPaged, paged_attention
 from replay.executors.torch.executor import TorchExecutor
-from replay.executors.torch.layout import Row, lay_out
+from replay.executors.torch.kv_cache import KVCache
+from replay.executors.torch.layout import Row, Rows, lay_out
 from replay.executors.torch.memory import kv_shape
 from replay.executors.torch.models import DRAWN, dummy_model, load_model, max_context
 from replay.executors.torch.shapes import SHAPES, shape_config
@@ -151,9 +152,9 @@ def test_attention_that_gets_no_step_or_other_keys_is_refused() -> None:
     with pytest.raises(EngineError, match="Identity does not hand its keyword arguments to its attention"):
         paged_attention(module, keys, keys, keys, None)
     cache = KVCache(layers=1, heads=2, head_dim=16, blocks=1, block_size=4, device=CPU, dtype=torch.float32)
-    layout = lay_out([Row(np.zeros(1, dtype=np.int32), 0, [0], samples=True)], None, 4, cache.spare_block)
+    layout = lay_out(Rows.of([Row(np.zeros(1, dtype=np.int32), 0, [0], samples=True)]), None, 4, cache.spare_block)
     with pytest.raises(EngineError, match="keys of 2 heads of 8 numbers where its configuration promises 2 of 16"):
-        paged_attention(module, keys, keys, keys, None, paged=Paged.of(layout, cache))
+        paged_attention(module, keys, keys, keys, None, paged=TorchPaged(layout, cache, torch.float32))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
-"""Attention over a paged KV cache, in plain PyTorch, as an attention implementation that transformers' models call.
+"""Attention over the paged KV cache, as an attention implementation that transformers' models call.
 
-The cache holds keys and values by block and head; a step's metadata is put on the device once and reaches every layer
-as a keyword argument of the model's forward. It does not know requests.
+What it needs of a step is put on the device once and reaches every layer as a keyword argument of the model's forward.
+How it is computed is the backend's: plain PyTorch here, on any device. It does not know requests.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,62 +16,26 @@ from torch.nn import functional
 from transformers import AttentionInterface
 
 from replay.errors import EngineError
+from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Layout
+from replay.executors.torch.operations import rotate
+from replay.executors.torch.rectangles import rectangles
 
 IMPLEMENTATION = "replay_paged"  # its name among transformers' attention implementations
 
 
-class KVCache:
-    """Keys and values of `blocks` blocks of `block_size` tokens, and of one more, the spare, for padding.
+class Paged(Protocol):
+    """The attention of one step: the same for all layers, but for their number."""
 
-    One tensor each for the keys and the values of each layer, [(blocks + 1) * heads, block_size * head_dim]: a block's
-    tokens of one head lie together, so that a gather copies long rows.
-    """
+    cache: KVCache
+    layers: int  # how many layers have attended so far
 
-    def __init__(
-        self,
-        *,
-        layers: int,
-        heads: int,
-        head_dim: int,
-        blocks: int,
-        block_size: int,
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> None:
-        self.layers, self.heads, self.head_dim = layers, heads, head_dim
-        self.blocks, self.block_size = blocks, block_size
-        self.device, self.dtype = device, dtype
-        shape = ((blocks + 1) * heads, block_size * head_dim)
-        # Written to at once: memory that is only promised would be found, or not be there, in the middle of a replay.
-        self._keys = [torch.empty(shape, device=device, dtype=dtype).zero_() for _ in range(layers)]
-        self._values = [torch.empty(shape, device=device, dtype=dtype).zero_() for _ in range(layers)]
-        self._scratch = [torch.empty(0, device=device, dtype=dtype) for _ in range(2)]
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        """Write keys and values [tokens, kv_heads, head_dim] to the cache, and attend: [tokens, heads, head_dim]."""
 
-    @property
-    def spare_block(self) -> int:
-        """The block that padding writes to."""
-        return self.blocks
-
-    def write(self, layer: int, keys: Tensor, values: Tensor, slots: Tensor) -> None:
-        """Keep keys and values [tokens, heads, head_dim] at `slots` [tokens * heads]."""
-        for pool, new in ((self._keys[layer], keys), (self._values[layer], values)):
-            pool.view(-1, self.head_dim).index_copy_(0, slots, new.reshape(-1, self.head_dim))
-
-    def gather(self, layer: int, index: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-        """Keys and values [rows, heads, tokens, head_dim] of the blocks in `index` [rows * heads * blocks].
-
-        They are views of a buffer that the next gather overwrites.
-        """
-        shape = (len(index), self.block_size * self.head_dim)
-        size = shape[0] * shape[1]
-        if self._scratch[0].numel() < size:
-            self._scratch = [torch.empty(size, device=self.device, dtype=self.dtype) for _ in range(2)]
-        keys, values = (buffer[:size].view(shape) for buffer in self._scratch)
-        torch.index_select(self._keys[layer], 0, index, out=keys)
-        torch.index_select(self._values[layer], 0, index, out=values)
-        split = (rows, self.heads, -1, self.head_dim)
-        return keys.view(split), values.view(split)
+    def rotate_and_attend(self, layer: int, heads: Tensor, cos: Tensor, sin: Tensor, scale: float) -> Tensor:
+        """As `attend`, of queries, keys and values side by side [tokens, heads + 2 * kv_heads, head_dim], which it may
+        write to; queries and keys are rotated by `cos` and `sin` [tokens, head_dim / 2] first."""
 
 
 @dataclass(slots=True)
@@ -86,32 +50,84 @@ class DeviceRectangle:
     mask: Tensor | None  # [rows, 1, width, context], added to the scores
 
 
-@dataclass(slots=True)
-class Paged:
-    """What attention needs of a step, the same for all layers: the cache, where to write, what to read."""
+class TorchPaged:
+    """Paged attention in plain PyTorch: rectangles of rows are gathered, then one matrix product for each."""
 
-    cache: KVCache
-    slots: Tensor  # [tokens * heads]: rows of head_dim in the cache
-    rectangles: list[DeviceRectangle]
-    layers: int = 0  # how many layers have attended so far
-
-    @classmethod
-    def of(cls, layout: Layout, cache: KVCache) -> Paged:
-        """Put a layout on the cache's device."""
+    def __init__(self, layout: Layout, cache: KVCache, dtype: torch.dtype, *, singles: bool = True) -> None:
+        """Put a layout on the cache's device; `dtype` is that of the queries. Without `singles`, the rows of one token
+        are left to somebody else."""
+        self.cache = cache
+        self.layers = 0
         heads = np.arange(cache.heads)
         slots = (layout.blocks[:, None] * cache.heads + heads) * cache.block_size + layout.offsets[:, None]
-        rectangles = []
-        for part in layout.rectangles:
+        self._slots = torch.from_numpy(slots.reshape(-1)).to(cache.device, non_blocking=True)
+        self._rectangles = []
+        for part in rectangles(layout, cache.block_size, singles=singles):
             index = mask = None
             if part.tables is not None:
                 rows = part.tables[:, None, :] * cache.heads + heads[None, :, None]
                 index = torch.from_numpy(rows.reshape(-1)).to(cache.device, non_blocking=True)
             if part.allowed is not None:
                 blocked = torch.from_numpy(~part.allowed).to(cache.device, non_blocking=True)
-                mask = torch.zeros(blocked.shape, device=cache.device, dtype=cache.dtype)
+                mask = torch.zeros(blocked.shape, device=cache.device, dtype=dtype)
                 mask = mask.masked_fill_(blocked, float("-inf")).unsqueeze(1)
-            rectangles.append(DeviceRectangle(part.first, part.rows, part.width, part.context, index, mask))
-        return cls(cache, torch.from_numpy(slots.reshape(-1)).to(cache.device, non_blocking=True), rectangles)
+            self._rectangles.append(DeviceRectangle(part.first, part.rows, part.width, part.context, index, mask))
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        self.write(layer, key, value)
+        attended = self.attend_rectangles(layer, query, key, value, scale)
+        return attended[0] if len(attended) == 1 else torch.cat(attended)
+
+    def rotate_and_attend(self, layer: int, heads: Tensor, cos: Tensor, sin: Tensor, scale: float) -> Tensor:
+        kv_heads = self.cache.heads
+        rotated = rotate(heads[:, :-kv_heads], cos, sin)
+        query, key = rotated[:, :-kv_heads], rotated[:, -kv_heads:]
+        return self.attend(layer, query, key, heads[:, -kv_heads:], scale)
+
+    def write(self, layer: int, key: Tensor, value: Tensor) -> None:
+        """Keep the step's keys and values in the cache."""
+        self.layers += 1
+        self.cache.write(layer, key, value, self._slots)
+
+    def attend_rectangles(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> list[Tensor]:
+        """The attention of each rectangle, [rows * width, heads, head_dim]."""
+        return [_attend(part, layer, query, key, value, scale, self.cache) for part in self._rectangles]
+
+
+def _attend(
+    part: DeviceRectangle, layer: int, queries: Tensor, keys: Tensor, values: Tensor, scale: float, cache: KVCache
+) -> Tensor:
+    own = slice(part.first, part.first + part.rows * part.width)
+    shape = (part.rows, part.width, -1, cache.head_dim)
+    query = queries[own].reshape(shape).transpose(1, 2)
+    if part.index is None:
+        key, value = keys[own].reshape(shape).transpose(1, 2), values[own].reshape(shape).transpose(1, 2)
+    else:
+        key, value = (kept[:, :, : part.context].to(query.dtype) for kept in cache.gather(layer, part.index, part.rows))
+    if part.width == 1:
+        return _attend_single(query, key, value, part.mask, scale)
+    output = functional.scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=part.mask,
+        is_causal=part.mask is None,
+        scale=scale,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+    return output.transpose(1, 2).reshape(-1, query.shape[1], cache.head_dim)
+
+
+def _attend_single(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    """One query a row: the query heads that share a KV head are the rows of one matrix product."""
+    rows, heads, _, head_dim = query.shape
+    kv_heads = key.shape[1]
+    grouped = query.reshape(rows, kv_heads, heads // kv_heads, head_dim)
+    scores = torch.matmul(grouped * scale, key.transpose(2, 3))
+    if mask is not None:
+        scores += mask
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
+    return torch.matmul(weights, value).reshape(rows, heads, head_dim)
 
 
 def paged_attention(
@@ -143,50 +159,9 @@ def paged_attention(
         )
     layer = module.layer_idx
     assert isinstance(layer, int)
-    keys, values, queries = key[0].transpose(0, 1), value[0].transpose(0, 1), query[0].transpose(0, 1)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    paged.cache.write(layer, keys, values, paged.slots)
-    paged.layers += 1
-    attended = [_attend(part, layer, queries, keys, values, scale, paged.cache) for part in paged.rectangles]
-    output = attended[0] if len(attended) == 1 else torch.cat(attended)
-    return output.unsqueeze(0), None
-
-
-def _attend(
-    part: DeviceRectangle, layer: int, queries: Tensor, keys: Tensor, values: Tensor, scale: float, cache: KVCache
-) -> Tensor:
-    """The attention of one rectangle: [rows * width, heads, head_dim]."""
-    own = slice(part.first, part.first + part.rows * part.width)
-    shape = (part.rows, part.width, -1, cache.head_dim)
-    query = queries[own].reshape(shape).transpose(1, 2)
-    if part.index is None:
-        key, value = keys[own].reshape(shape).transpose(1, 2), values[own].reshape(shape).transpose(1, 2)
-    else:
-        key, value = (kept[:, :, : part.context] for kept in cache.gather(layer, part.index, part.rows))
-    if part.width == 1:
-        return _attend_single(query, key, value, part.mask, scale)
-    output = functional.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        attn_mask=part.mask,
-        is_causal=part.mask is None,
-        scale=scale,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
-    return output.transpose(1, 2).reshape(-1, query.shape[1], cache.head_dim)
-
-
-def _attend_single(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
-    """One query a row: the query heads that share a KV head are the rows of one matrix product."""
-    rows, heads, _, head_dim = query.shape
-    kv_heads = key.shape[1]
-    grouped = query.reshape(rows, kv_heads, heads // kv_heads, head_dim)
-    scores = torch.matmul(grouped * scale, key.transpose(2, 3))
-    if mask is not None:
-        scores += mask
-    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
-    return torch.matmul(weights, value).reshape(rows, heads, head_dim)
+    queries, keys, values = query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1)
+    return paged.attend(layer, queries, keys, values, scale).unsqueeze(0), None
 
 
 # Known to transformers from here on. As there is no mask function of that name, it builds no mask.

@@ -1,13 +1,14 @@
 """The executor that really computes: a transformers model over a paged KV pool, on a CPU or a CUDA device.
 
-It keeps each request's token ids, prompt and answer, so that a request that starts again at 0 after an eviction goes
-on where it was. It does not know why a request gets the tokens that it gets.
+It hands a step to the device and fetches the ids that it sampled; where asked to, the next step is handed over before
+they have come. It does not know why a request gets the tokens that it gets.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,31 +17,50 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from replay.errors import EngineError
-from replay.executors.interface import Batch, CostModel, Description, Padding, Share
-from replay.executors.torch.attention import IMPLEMENTATION, KVCache, Paged
-from replay.executors.torch.layout import Integers, Layout, Row, TokenIds, lay_out
+from replay.executors.interface import Batch, CostModel, Description, Padding, TokenIds
+from replay.executors.torch.attention import Paged, TorchPaged
+from replay.executors.torch.forward import build_forward
+from replay.executors.torch.kv_cache import KVCache
+from replay.executors.torch.layout import Integers, Layout, Row, Rows, lay_out
+from replay.executors.torch.linears import choose
 from replay.executors.torch.memory import check_kv_fits, kv_shape
 from replay.executors.torch.models import max_context
+from replay.executors.torch.operations import Operations, TorchOperations
+from replay.executors.torch.sequences import Sequences, Taken
+from replay.executors.torch.steps import Steps, TorchSteps
 from replay.executors.torch.warm_up import measure_cost
 from replay.prompts import Tokenize, draw_prompts
 from replay.request import Workload
 
 
-@dataclass(slots=True)
-class Tokens:
-    """The token ids of one request: a prompt of `prompt` ids and the answer, `known` ids in all so far."""
+@dataclass(slots=True, frozen=True)
+class Computing:
+    """How an executor computes. `None`: as fits the device."""
 
-    ids: TokenIds
-    prompt: int
-    known: int
+    linears: str = "plain"  # "auto", "plain", "onednn", "fp16"
+    attention: str = "auto"  # "auto", "torch", "native", "triton"
+    kv_dtype: torch.dtype | None = None  # of keys and values in the pool; None: as the model's
+    fused: bool = True  # a straight decoder in place of the model's modules, where its like is known
+    graphs: bool = True  # decodes as CUDA graphs
+    overlap: bool | None = None  # whether the next step may be handed over while one is computed
+    host_blocks: int = 0
+
+
+@dataclass(slots=True)
+class Flight:
+    """A step that was handed over: whose tokens it samples, and where they arrive."""
+
+    taken: list[Taken]
+    sampled: Tensor
+    arrived: torch.cuda.Event | None
 
 
 class TorchExecutor:
     """Computes steps with `model`, whose attention must be the paged one, over `blocks` blocks of `block_size` tokens.
 
-    Greedy: the sampled token is the one with the largest logit, the lowest id among equals. `seed` draws the prompts
-    that have no content; `tokenize` turns those of text into ids. `weights` says where the weights are from.
+    Greedy: the sampled token is the one with the largest logit, on a CPU the lowest id among equals. `seed` draws the
+    prompts that have no content; `tokenize` turns those of text into ids. `weights` says where the weights are from.
+    The model is the executor's from here on: its weights may be laid out anew.
     """
 
     def __init__(
@@ -54,15 +74,20 @@ class TorchExecutor:
         weights: str = "dummy",
         tokenize: Tokenize | None = None,
         special: Sequence[int] = (),
+        computing: Computing | None = None,
     ) -> None:
+        computing = computing or Computing()
         shape = kv_shape(model.config)
         parameter = next(model.parameters())
         self.device, self.dtype = parameter.device, parameter.dtype
-        check_kv_fits(shape, blocks=blocks, block_size=block_size, device=self.device, dtype=self.dtype)
+        kv_dtype = computing.kv_dtype or self.dtype
+        check_kv_fits(shape, blocks=blocks, block_size=block_size, device=self.device, dtype=kv_dtype)
         self.max_context = max_context(model)
-        self.kv_blocks, self.host_blocks, self.overlaps = blocks, 0, False
         self.cost = _guess(model)
-        self._model = model
+        self.kv_blocks, self.host_blocks = blocks, computing.host_blocks
+        self.overlaps = self.device.type == "cuda" if computing.overlap is None else computing.overlap
+        self._vocabulary: int = model.config.get_text_config().vocab_size
+        self._architecture, self._parameters = type(model).__name__, model.num_parameters()
         self._name, self._weights, self._seed = name, weights, seed
         self._tokenize, self._special = tokenize, special
         self._cache = KVCache(
@@ -72,11 +97,32 @@ class TorchExecutor:
             blocks=blocks,
             block_size=block_size,
             device=self.device,
-            dtype=self.dtype,
+            dtype=kv_dtype,
+            host_blocks=computing.host_blocks,
         )
-        self._tokens: dict[int, Tokens] = {}
-        self._pending: tuple[Batch, Tensor] | None = None
-        self._check_model()
+        self._linears = choose(computing.linears, self.device, self.dtype)
+        attention = _choose_attention(computing.attention, self.device)
+        positions = min(self.max_context or blocks * block_size, blocks * block_size)
+        forward = build_forward(
+            model,
+            self._cache,
+            linears=self._linears,
+            operations=_operations(attention),
+            fused=computing.fused,
+            positions=max(positions, block_size),
+        )
+        self._forward = type(forward).__name__
+        self._steps: Steps
+        if attention == "triton":
+            from replay.executors.torch.triton_steps import TritonSteps  # Triton comes with CUDA builds of PyTorch only
+
+            graphs = computing.graphs and self.device.type == "cuda" and self._forward == "Decoder"
+            heads = model.config.get_text_config().num_attention_heads
+            self._steps = TritonSteps(forward, self._cache, _greedy, heads=heads, positions=positions, graphs=graphs)
+        else:
+            self._steps = TorchSteps(forward, self.device, self._paged(attention), _greedy, attention)
+        self._sequences = Sequences([], [])
+        self._flights: deque[Flight] = deque()
 
     def describe(self) -> Description:
         device = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.processor()
@@ -84,12 +130,18 @@ class TorchExecutor:
             "device": str(self.device),
             "device_name": device or platform.machine(),
             "model": self._name,
-            "architecture": type(self._model).__name__,
+            "architecture": self._architecture,
             "weights": self._weights,
-            "parameters": self._model.num_parameters(),
+            "parameters": self._parameters,
             "dtype": str(self.dtype).removeprefix("torch."),
-            "attention": IMPLEMENTATION,
+            "forward": {"Decoder": "fused", "ModuleForward": "modules"}[self._forward],
+            "linears": self._linears,
+            "attention": self._steps.name,
+            "cuda_graphs": getattr(self._steps, "captured", []),
+            "overlap": self.overlaps,
+            "kv_dtype": str(self._cache.dtype).removeprefix("torch."),
             "kv_blocks": self._cache.blocks,
+            "host_blocks": self.host_blocks,
             "block_size": self._cache.block_size,
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
@@ -104,51 +156,54 @@ class TorchExecutor:
 
         A request whose real prompt has fewer tokens than the trace says gets `prompt_tokens` set to what there is.
         """
-        config = self._model.config.get_text_config()
-        prompts = draw_prompts(workload, config.vocab_size, self._seed, special=self._special, tokenize=self._tokenize)
-        self._pending = None
-        self._tokens = {}
+        prompts = draw_prompts(workload, self._vocabulary, self._seed, special=self._special, tokenize=self._tokenize)
+        self._flights.clear()
+        self._sequences = Sequences(prompts, workload.output_tokens)
         for request, prompt in zip(workload.requests, prompts, strict=True):
             request.prompt_tokens = len(prompt)
-            ids = np.zeros(len(prompt) + workload.output_tokens[request.row], dtype=np.int32)
-            ids[: len(prompt)] = prompt
-            self._tokens[request.row] = Tokens(ids, prompt=len(prompt), known=len(prompt))
         return prompts
 
     def submit(self, batch: Batch) -> None:
-        assert self._pending is None, "one step at a time: collect the one before"
-        rows = [self._row(share) for share in batch.shares]
-        self._pending = (batch, self.compute(rows, batch.padding))
+        assert len(self._flights) <= self.overlaps, "collect the step before"
+        rows, late = self._sequences.rows(batch)
+        if batch.swapped_blocks:
+            self._cache.swap(batch.swap_out, batch.swap_in)
+        sampled = self._compute(rows, late, batch.padding)
+        arrived = None
+        if self.device.type == "cuda":
+            sampled = torch.empty(len(sampled), dtype=sampled.dtype, pin_memory=True).copy_(sampled, non_blocking=True)
+            arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]  # it has no annotations
+            arrived.record()
+        self._flights.append(Flight(self._sequences.take(batch), sampled, arrived))
 
     def collect(self) -> list[int]:
-        assert self._pending is not None, "there is no step to collect"
-        (batch, sampled), self._pending = self._pending, None
-        ids: list[int] = sampled.tolist()
-        for share, token in zip((share for share in batch.shares if share.samples), ids, strict=True):
-            tokens = self._tokens[share.request.row]
-            tokens.ids[tokens.known] = token
-            tokens.known += 1
+        assert self._flights, "there is no step to collect"
+        flight = self._flights.popleft()
+        if flight.arrived is not None:
+            flight.arrived.synchronize()
+        ids: list[int] = flight.sampled.tolist()
+        self._sequences.keep(flight.taken, ids)
         return ids
 
     def outputs(self, row: int) -> list[int]:
         """The token ids of a request's answer so far."""
-        tokens = self._tokens[row]
-        answer: list[int] = tokens.ids[tokens.prompt : tokens.known].tolist()
-        return answer
+        return self._sequences.answer(row)
 
     def prompt(self, row: int) -> list[int]:
         """The token ids of a request's prompt."""
-        tokens = self._tokens[row]
-        prompt: list[int] = tokens.ids[: tokens.prompt].tolist()
-        return prompt
+        return self._sequences.prompt(row)
 
-    def warm_up(self, *, rows: int = 8, tokens: int = 256, context: int = 512, seconds: float = 1.5) -> CostModel:
+    def warm_up(
+        self, *, rows: int = 8, tokens: int = 256, context: int = 512, slots: int | None = None, seconds: float = 1.5
+    ) -> CostModel:
         """Run steps of up to `rows` decodes, chunks of `tokens` and `context` tokens each, and fit `cost` to them.
 
-        It takes about `seconds`, or three steps of each kind where those take longer. It writes over the pool: call
-        it before `prepare`, never while requests are resident.
+        It takes about `seconds`, or three steps of each kind where those take longer; before, the device is prepared
+        for decodes of up to `slots` requests. It writes over the pool: call it before `prepare`, never while requests
+        are resident.
         """
-        assert self._pending is None, "the engine is not idle"
+        assert not self._flights, "the engine is not idle"
+        self._steps.warm_up(slots or rows)
         self.cost = measure_cost(
             lambda batch: self.compute(batch).tolist(),
             blocks=self._cache.blocks,
@@ -160,49 +215,37 @@ class TorchExecutor:
         )
         return self.cost
 
-    @torch.inference_mode()
     def compute(self, rows: Sequence[Row], padding: Padding | None = None) -> Tensor:
         """One forward pass: the ids sampled for the rows that sample, in order; on the device, maybe still in work."""
+        stacked = Rows.of(rows)
+        return self._compute(stacked, np.full(len(stacked.ids), -1, dtype=np.int64), padding)
+
+    def _compute(self, rows: Rows, late: Integers, padding: Padding | None) -> Tensor:
         layout = lay_out(rows, padding, self._cache.block_size, self._cache.spare_block)
-        sampled: Tensor = self._logits(layout, Paged.of(layout, self._cache)).argmax(dim=-1)
-        return sampled[: layout.samples]
+        return self._steps.run(layout, late)[: layout.samples]
 
-    def _logits(self, layout: Layout, paged: Paged) -> Tensor:
-        """The logits [sampled, vocabulary] of one forward pass."""
-        output = self._model(
-            input_ids=self._to_device(layout.ids)[None],
-            position_ids=self._to_device(layout.positions)[None],
-            use_cache=False,
-            logits_to_keep=self._to_device(layout.sampled),
-            paged=paged,
-        )
-        logits: Tensor = output.logits[0]
-        return logits
+    def _paged(self, attention: str) -> Callable[[Layout], Paged]:
+        """What prepares a step's attention of this kind."""
+        assert attention == "torch", f"attention by {attention} has no steps of its own"
+        return lambda layout: TorchPaged(layout, self._cache, self.dtype)
 
-    def _row(self, share: Share) -> Row:
-        tokens = self._tokens[share.request.row]
-        end = share.start + share.tokens
-        assert end <= tokens.known, f"row {share.request.row}: {end} tokens asked for, {tokens.known} known"
-        assert not share.samples or end == tokens.known, (
-            f"row {share.request.row}: a token is sampled only after the last"
-        )
-        return Row(tokens.ids[share.start : end], share.start, share.blocks, share.samples)
 
-    def _to_device(self, numbers: Integers) -> Tensor:
-        return torch.from_numpy(numbers).to(self.device, non_blocking=True)
+def _choose_attention(kind: str, device: torch.device) -> str:
+    if kind != "auto":
+        return kind
+    return "triton" if device.type == "cuda" else "torch"
 
-    def _check_model(self) -> None:
-        """Run one token, so that a model that cannot be paged is refused before anything is replayed."""
-        row = Row(np.zeros(1, dtype=np.int32), 0, (0,), samples=True)
-        layout = lay_out([row], None, self._cache.block_size, self._cache.spare_block)
-        paged = Paged.of(layout, self._cache)
-        with torch.inference_mode():
-            self._logits(layout, paged)
-        if paged.layers != self._cache.layers:
-            raise EngineError(
-                f"{type(self._model).__name__} called the paged attention {paged.layers} times for its "
-                f"{self._cache.layers} layers; a model is needed that calls it once in each"
-            )
+
+def _operations(attention: str) -> Operations:
+    if attention != "triton":
+        return TorchOperations()
+    from replay.executors.torch.triton_attention import TritonOperations
+
+    return TritonOperations()
+
+
+def _greedy(logits: Tensor) -> Tensor:
+    return logits.argmax(dim=-1)
 
 
 def _guess(model: PreTrainedModel) -> CostModel:

@@ -1,7 +1,7 @@
-"""Where each token of a step goes: a step as rectangles of rows by tokens, all in plain numbers.
+"""Where each token of a step goes: the rows of a step packed one after the other, all in plain numbers.
 
-Decodes of about the same context share a rectangle one token wide; a chunk of a prompt is a rectangle of one row; the
-padded layout is rectangles as wide and as deep as `Padding` says. It knows block tables and positions, and no model.
+Decodes come first, those of short context before those of long; then chunks of prompts. The padded layout has rows as
+wide and as deep as `Padding` says. It knows block tables and positions, and no model and no device.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from replay.executors.interface import Padding
-
-GROUP_ROWS = 16  # rows of a rectangle: with fewer there are more calls, with more the short rows wait for the longest
+from replay.executors.interface import Padding, TokenIds
 
 Integers = NDArray[np.int64]
-TokenIds = NDArray[np.int32]
+Tables = NDArray[np.int32]
 Booleans = NDArray[np.bool_]
 
 
@@ -37,118 +35,112 @@ class Row:
 
 
 @dataclass(slots=True)
-class Rectangle:
-    """`rows` x `width` packed tokens from `first` on, each row attending over `context` tokens.
+class Rows:
+    """The rows of a step as arrays, an entry each; `ids` holds the rows' tokens one after the other.
 
-    `tables` [rows, blocks] are the blocks that hold the context, or None when nothing lies before the rectangle's own
-    tokens: then their keys and values serve as they come. `allowed` [rows, width, context] says which token may look
-    at which, or is None where that is every one (one token wide) or plain causal order (`tables` None).
+    `tables` [rows, blocks] may be wider than a row's own blocks: what lies beyond them is never looked at.
     """
 
-    first: int
-    rows: int
-    width: int
-    context: int
-    tables: Integers | None
-    allowed: Booleans | None
+    ids: TokenIds
+    starts: Integers
+    lengths: Integers
+    samples: Booleans
+    tables: Tables
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Rows:
+        """Rows one by one as arrays."""
+        tables = np.zeros((len(rows), max(len(row.blocks) for row in rows)), dtype=np.int32)
+        for table, row in zip(tables, rows, strict=True):
+            table[: len(row.blocks)] = row.blocks
+        return cls(
+            ids=np.concatenate([row.ids for row in rows]),
+            starts=np.array([row.start for row in rows], dtype=np.int64),
+            lengths=np.array([len(row.ids) for row in rows], dtype=np.int64),
+            samples=np.array([row.samples for row in rows], dtype=np.bool_),
+            tables=tables,
+        )
 
 
 @dataclass(slots=True)
 class Layout:
-    """All tokens of a step in packed order, and the rectangles that they form.
+    """All tokens of a step in packed order, and the rows that they belong to, in the order in which they are packed.
 
-    `ids`, `positions`, `blocks` and `offsets` (the place of its keys and values) have one entry for each token.
-    `sampled` are the packed indices of tokens whose successor is sampled: first `samples` real ones, in the order of
-    the rows handed in, then those of padding rows, which are thrown away.
+    Of each token: `ids`, `positions`, `blocks` and `offsets` (the place of its keys and values), and `source`, its
+    index among the ids handed in, or -1 for padding. Of each row: `firsts` (the packed index of its first token),
+    `widths` (its packed tokens, the first `pads` of them padding), `contexts` (tokens that it attends over, padding
+    included), `ends` (its own tokens among these) and `tables`. `sampled` are the packed indices of tokens whose
+    successor is sampled: first `samples` real ones, in the order of the rows handed in, then those of padding rows,
+    which are thrown away. `singles` rows at the front are one token wide.
     """
 
     ids: Integers
     positions: Integers
     blocks: Integers
     offsets: Integers
+    source: Integers
     sampled: Integers
     samples: int
-    rectangles: list[Rectangle]
+    firsts: Integers
+    widths: Integers
+    pads: Integers
+    contexts: Integers
+    ends: Integers
+    tables: Tables
+    singles: int
+    padded: bool
 
 
-def lay_out(rows: Sequence[Row], padding: Padding | None, block_size: int, spare_block: int) -> Layout:
+def lay_out(rows: Rows, padding: Padding | None, block_size: int, spare_block: int) -> Layout:
     """The layout of one step. What padding writes goes to `spare_block`, which belongs to nobody."""
-    samples = sum(row.samples for row in rows)
+    lengths, ends = rows.lengths, rows.starts + rows.lengths
+    own = len(lengths)
     if padding is None:
-        groups = _groups(rows)
-        shapes = [(len(rows[group[0]].ids), max(rows[i].end for i in group)) for group in groups]
+        single = lengths == 1
+        order = np.lexsort((np.where(single, ends, np.arange(own)), ~single))
+        widths, contexts = lengths[order], ends[order]
+        dummies = 0
     else:
-        rows = [*rows, *[_dummy(padding)] * (padding.rows - len(rows))]
-        groups = [list(range(i, min(i + GROUP_ROWS, len(rows)))) for i in range(0, len(rows), GROUP_ROWS)]
-        shapes = [(padding.width, padding.context)] * len(groups)
+        order = np.arange(own)
+        dummies = padding.rows - own
+        widths = np.full(padding.rows, padding.width, dtype=np.int64)
+        contexts = np.full(padding.rows, padding.context, dtype=np.int64)
+    lengths = np.concatenate([lengths[order], widths[own:]])  # a row whose answer is complete is as wide as the rest
+    ends = np.concatenate([ends[order], contexts[own:]])  # and as deep
+    pads = widths - lengths
+    firsts = np.cumsum(widths) - widths
 
-    sizes = [len(group) * width for group, (width, _) in zip(groups, shapes, strict=True)]
-    tokens = sum(sizes)
-    ids, positions, blocks = (np.zeros(tokens, dtype=np.int64) for _ in range(3))
-    last = np.zeros(len(rows), dtype=np.int64)  # the packed index of each row's last token
-    rectangles = []
-    first = 0
-    for group, size, (width, context) in zip(groups, sizes, shapes, strict=True):
-        shape, part = (len(group), width), slice(first, first + size)
-        rectangles.append(
-            _fill(
-                [rows[i] for i in group],
-                Rectangle(first, len(group), width, context, None, None),
-                ids[part].reshape(shape),
-                positions[part].reshape(shape),
-                blocks[part].reshape(shape),
-                block_size,
-                spare_block,
-            )
-        )
-        last[group] = first + width * np.arange(1, len(group) + 1) - 1
-        first += size
-    sampled = last[np.array([row.samples for row in rows], dtype=bool)]
-    return Layout(ids, positions, blocks, positions % block_size, sampled, samples, rectangles)
+    row_of = np.repeat(np.arange(len(widths)), widths)
+    column = np.arange(len(row_of)) - firsts[row_of]
+    positions = np.maximum(ends[row_of] - widths[row_of] + column, 0)
+    real = (column >= pads[row_of]) & (row_of < own)
+    handed_in = np.concatenate([(np.cumsum(rows.lengths) - rows.lengths)[order], np.zeros(dummies, dtype=np.int64)])
+    source = np.where(real, handed_in[row_of] + column - pads[row_of], -1)
+    ids = np.where(real, rows.ids[source], 0).astype(np.int64)
 
+    tables = np.full((len(widths), max(rows.tables.shape[1], -(-int(contexts.max()) // block_size))), spare_block)
+    tables = tables.astype(np.int32)
+    held = np.arange(rows.tables.shape[1]) * block_size < ends[:own, None]
+    tables[:own, : rows.tables.shape[1]] = np.where(held, rows.tables[order], spare_block)
+    blocks = np.where(real, tables[row_of, positions // block_size], spare_block).astype(np.int64)
 
-def _groups(rows: Sequence[Row]) -> list[list[int]]:
-    """Rows that share a rectangle: single tokens by length of context, each chunk by itself."""
-    single = sorted((i for i, row in enumerate(rows) if len(row.ids) == 1), key=lambda i: rows[i].end)
-    chunks = [[i] for i, row in enumerate(rows) if len(row.ids) > 1]
-    return [single[i : i + GROUP_ROWS] for i in range(0, len(single), GROUP_ROWS)] + chunks
-
-
-def _dummy(padding: Padding) -> Row:
-    """A row whose answer is complete: as wide and deep as the rest, in no block of its own."""
-    ids = np.zeros(padding.width, dtype=np.int32)
-    return Row(ids, padding.context - padding.width, (), samples=True)
-
-
-def _fill(
-    rows: Sequence[Row],
-    rectangle: Rectangle,
-    ids: Integers,
-    positions: Integers,
-    blocks: Integers,
-    block_size: int,
-    spare_block: int,
-) -> Rectangle:
-    """Write the rows' tokens, right-aligned, into [rows, width] views of packed arrays; the rectangle, completed."""
-    width, context = rectangle.width, rectangle.context
-    tables = np.full((len(rows), -(-context // block_size)), spare_block, dtype=np.int64)
-    for i, row in enumerate(rows):
-        ids[i, width - len(row.ids) :] = row.ids
-        held = row.blocks[: -(-row.end // block_size)]
-        tables[i, : len(held)] = held
-    starts = np.array([row.start for row in rows])[:, None]
-    pads = np.array([width - len(row.ids) for row in rows])[:, None]
-    columns = np.arange(width)[None, :]
-    positions[:] = np.maximum(starts + columns - pads, 0)
-    blocks[:] = np.where(columns >= pads, np.take_along_axis(tables, positions // block_size, axis=1), spare_block)
-
-    keys = np.arange(context)
-    if width == context and not starts.any():  # nothing lies before
-        if len(rows) > 1 or pads.any():
-            own, key = columns[..., None], keys[None, None, :]  # a padding token sees itself, so that it sees something
-            rectangle.allowed = ((key >= pads[..., None]) & (key <= own)) | (key == own)
-    else:
-        rectangle.tables = tables
-        allowed = keys <= positions[..., None]
-        rectangle.allowed = None if allowed.all() else allowed
-    return rectangle
+    last = np.empty(len(widths), dtype=np.int64)
+    last[np.concatenate([order, np.arange(own, len(widths))])] = firsts + widths - 1
+    sampling = np.concatenate([rows.samples, np.ones(dummies, dtype=np.bool_)])
+    return Layout(
+        ids=ids,
+        positions=positions,
+        blocks=blocks,
+        offsets=positions % block_size,
+        source=source,
+        sampled=last[sampling],
+        samples=int(rows.samples.sum()),
+        firsts=firsts,
+        widths=widths,
+        pads=pads,
+        contexts=contexts,
+        ends=ends,
+        tables=tables,
+        singles=int((widths == 1).sum()) if padding is None or padding.width == 1 else 0,
+        padded=padding is not None,
+    )

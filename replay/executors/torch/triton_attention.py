@@ -1,0 +1,245 @@
+"""Paged attention and the decoder's small operations through our Triton kernels: what a CUDA device uses.
+
+A step's numbers reach the device as one array of 32-bit integers. It does not know requests.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import triton
+from numpy.typing import NDArray
+from torch import Tensor
+
+from replay.executors.torch import triton_kernels as kernels
+from replay.executors.torch.kv_cache import KVCache
+from replay.executors.torch.layout import Layout
+
+LEAST_QUERIES = 16  # rows of a matrix product, at least
+CHUNK_QUERIES = 64  # rows of a chunk's tile: tokens x query heads of a KV head
+KEYS = 64
+MOST_SPLITS = 16
+Words = NDArray[np.int32]
+
+
+@dataclass(slots=True, frozen=True)
+class Sizes:
+    """How many of each there are in a step's numbers: what tells one array of them apart."""
+
+    tokens: int
+    samples: int
+    singles: int
+    tiles: int
+    rows: int
+
+
+@dataclass(slots=True)
+class Numbers:
+    """A step's integers as views of one array, on the host or on the device."""
+
+    ids: Tensor  # [tokens]
+    late: Tensor  # [tokens] the index among the ids sampled last that is this token's id; -1: `ids` has it
+    positions: Tensor  # [tokens]
+    blocks: Tensor  # [tokens]
+    offsets: Tensor  # [tokens]
+    sampled: Tensor  # [samples]
+    tile_first: Tensor  # [singles + tiles], those of single tokens first, as all of the tiles
+    tile_tokens: Tensor
+    tile_row: Tensor
+    tile_context: Tensor
+    stride: Tensor  # [1] of the tables
+    tables: Tensor  # [rows * stride]
+
+    @classmethod
+    def of(cls, words: Tensor, sizes: Sizes) -> Numbers:
+        """The views of an array that `words_of` made."""
+        tiles = sizes.singles + sizes.tiles
+        lengths = [sizes.tokens] * 5 + [sizes.samples] + [tiles] * 4 + [1]
+        parts = torch.split(words, [*lengths, len(words) - sum(lengths)])
+        return cls(*parts)
+
+
+def words_of(layout: Layout, late: NDArray[np.int64], *, tokens_per_tile: int) -> tuple[Words, Sizes]:
+    """A layout as one array; `late` [ids handed in] tells which of them are still on the device."""
+    singles = layout.singles
+    counts = -(-layout.widths[singles:] // tokens_per_tile)
+    row = np.repeat(np.arange(singles, len(layout.widths)), counts)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = number * tokens_per_tile
+    tokens = np.minimum(layout.widths[row] - begin, tokens_per_tile)
+    first = layout.firsts[row] + begin
+    context = layout.contexts[row] if layout.padded else layout.positions[first + tokens - 1] + 1
+    one = np.arange(singles)
+    parts = [
+        layout.ids,
+        np.where(layout.source >= 0, late[layout.source], -1),
+        layout.positions,
+        layout.blocks,
+        layout.offsets,
+        layout.sampled,
+        np.concatenate([one, first]),
+        np.concatenate([np.ones(singles, dtype=np.int64), tokens]),
+        np.concatenate([one, row]),
+        np.concatenate([layout.contexts[:singles], context]),
+        [layout.tables.shape[1]],
+        layout.tables.reshape(-1),
+    ]
+    words = np.concatenate([np.asarray(part, dtype=np.int32) for part in parts])
+    sizes = Sizes(len(layout.ids), len(layout.sampled), singles, len(row), len(layout.widths))
+    return words, sizes
+
+
+def tokens_per_tile(heads: int, kv_heads: int) -> int:
+    """Tokens of a prompt's chunk that one program attends for."""
+    return max(1, CHUNK_QUERIES // (heads // kv_heads))
+
+
+@dataclass(slots=True)
+class TritonPaged:
+    """The attention of one step by our kernels. `heads` are the query heads, `units` the device's multiprocessors."""
+
+    cache: KVCache
+    numbers: Numbers
+    sizes: Sizes
+    heads: int
+    units: int
+    layers: int = field(default=0, init=False)
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        """Write keys and values [tokens, kv_heads, head_dim] to the cache, and attend: [tokens, heads, head_dim]."""
+        self.layers += 1
+        cache, numbers = self.cache, self.numbers
+        keys, values = cache.pools[layer]
+        kernels.write_kv[(len(key), cache.heads)](
+            key.contiguous(),
+            value.contiguous(),
+            numbers.blocks,
+            numbers.offsets,
+            keys,
+            values,
+            cache.heads,
+            cache.head_dim,
+            triton.next_power_of_2(cache.head_dim),
+            cache.block_size,
+        )
+        return self._attend(layer, query.contiguous(), scale)
+
+    def rotate_and_attend(self, layer: int, heads: Tensor, cos: Tensor, sin: Tensor, scale: float) -> Tensor:
+        """As `attend`, of queries, keys and values side by side [tokens, heads + 2 * kv_heads, head_dim]; the queries
+        are rotated in place."""
+        self.layers += 1
+        cache, numbers = self.cache, self.numbers
+        keys, values = cache.pools[layer]
+        kernels.rotate_and_write[(len(heads), heads.shape[1])](
+            heads,
+            cos,
+            sin,
+            numbers.blocks,
+            numbers.offsets,
+            keys,
+            values,
+            self.heads,
+            cache.heads,
+            cache.head_dim,
+            triton.next_power_of_2(cache.head_dim // 2),
+            cache.block_size,
+        )
+        return self._attend(layer, heads, scale)
+
+    def _attend(self, layer: int, query: Tensor, scale: float) -> Tensor:
+        out = torch.empty((len(query), self.heads, self.cache.head_dim), device=query.device, dtype=query.dtype)
+        singles, tiles = self.sizes.singles, self.sizes.tiles
+        if singles:
+            self._launch(layer, query, out, scale, slice(0, singles), 1, self._splits(singles))
+        if tiles:
+            per_tile = tokens_per_tile(self.heads, self.cache.heads)
+            self._launch(layer, query, out, scale, slice(singles, singles + tiles), per_tile, 1)
+        return out
+
+    def _splits(self, singles: int) -> int:
+        """Programs that share one row's context, so that a few rows fill the device too; a power of 2."""
+        wanted = 2 * self.units // (singles * self.cache.heads)
+        return min(MOST_SPLITS, 1 << max(wanted, 1).bit_length() - 1)
+
+    def _launch(
+        self, layer: int, query: Tensor, out: Tensor, scale: float, part: slice, per_tile: int, splits: int
+    ) -> None:
+        cache, numbers = self.cache, self.numbers
+        keys, values = cache.pools[layer]
+        tiles = part.stop - part.start
+        shape = (splits, tiles, self.heads) if splits > 1 else (0,)
+        partial = torch.empty((*shape, cache.head_dim), device=out.device, dtype=torch.float32)
+        stats = torch.empty((*shape, 2), device=out.device, dtype=torch.float32)
+        padded_dim = max(16, triton.next_power_of_2(cache.head_dim))
+        queries = max(LEAST_QUERIES, triton.next_power_of_2(per_tile * (self.heads // cache.heads)))
+        kernels.attend_tiles[(tiles, cache.heads, splits)](
+            query,
+            keys,
+            values,
+            out,
+            partial,
+            stats,
+            numbers.tile_first[part],
+            numbers.tile_tokens[part],
+            numbers.tile_row[part],
+            numbers.tile_context[part],
+            numbers.positions,
+            numbers.tables,
+            numbers.stride,
+            query.stride(0),
+            tiles,
+            scale * math.log2(math.e),
+            self.heads,
+            cache.heads,
+            cache.head_dim,
+            padded_dim,
+            cache.block_size,
+            queries,
+            KEYS,
+            splits,
+            "ieee" if query.dtype == torch.float32 else "tf32",
+        )
+        if splits > 1:
+            kernels.join_splits[(tiles, self.heads)](
+                partial,
+                stats,
+                out,
+                numbers.tile_first[part],
+                tiles,
+                self.heads,
+                cache.head_dim,
+                padded_dim,
+                splits,
+            )
+
+
+class TritonOperations:
+    """The decoder's small operations, a kernel each."""
+
+    def rms_norm(self, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """x / sqrt(mean(x ** 2) + eps) * weight over the last dimension, in float32."""
+        flat = x.reshape(-1, x.shape[-1])
+        return _norm(flat, flat, weight, eps, add=False).view(x.shape)
+
+    def add_rms_norm(self, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """Add x to `residual`, in place, and norm the sum."""
+        return _norm(x, residual, weight, eps, add=True)
+
+    def silu_mul(self, gate_up: Tensor) -> Tensor:
+        """silu(gate) * up of [tokens, 2 * n]."""
+        rows, width = gate_up.shape[0], gate_up.shape[1] // 2
+        out = torch.empty((rows, width), device=gate_up.device, dtype=gate_up.dtype)
+        columns = 1024
+        kernels.silu_and_multiply[(rows, triton.cdiv(width, columns))](gate_up, out, width, columns)
+        return out
+
+
+def _norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float, *, add: bool) -> Tensor:
+    width = x.shape[-1]
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    padded = triton.next_power_of_2(width)
+    kernels.norm_rows[(len(x),)](x, residual, weight, out, x.stride(0), eps, width, padded, add)
+    return out
