@@ -29,8 +29,7 @@ class Load:
 class Outcome:
     """What a rule hears of a step that was computed."""
 
-    start: float  # its boundary, in seconds from the clock's zero
-    end: float  # its tokens were back
+    seconds: float  # from its boundary, or the end of the step before where steps overlap, to its tokens
     decodes: int  # requests that got a token after their first
     size: int  # in force when it was planned
     residents: int
@@ -157,7 +156,6 @@ class Aimd:
     steps: int = field(default=8, metadata={"minimum": 1, "help": "decoding steps from one decision to the next"})
 
     _size: int = field(init=False, repr=False)
-    _end: float = field(default=0.0, init=False, repr=False)  # of the last step that was heard of
     _steps: int = field(default=0, init=False, repr=False)  # since the last decision, as what follows
     _tokens: int = field(default=0, init=False, repr=False)
     _seconds: float = field(default=0.0, init=False, repr=False)  # over all tokens
@@ -172,8 +170,6 @@ class Aimd:
         return self._size
 
     def observe(self, outcome: Outcome) -> None:
-        seconds = outcome.end - max(outcome.start, self._end)  # from the tokens before, where steps overlap
-        self._end = outcome.end
         if outcome.size != self._size or outcome.residents > self._size:
             return
         self._full |= outcome.full and outcome.residents == self._size
@@ -181,7 +177,7 @@ class Aimd:
             return
         self._steps += 1
         self._tokens += outcome.decodes
-        self._seconds += seconds * outcome.decodes
+        self._seconds += outcome.seconds * outcome.decodes
         if self._steps == self.steps:
             self._decide()
 

@@ -144,7 +144,7 @@ class Scheduler:
         start, launched, self._ended = max(step.now, self._ended), max(launched, self._ended), end
         self._note(flight, start, launched, end)
         full = step.bound == "slots" and flight.waiting > 0
-        self.mode.observe(Outcome(start, end, batch.decodes, step.size, len(flight.residents), full))
+        self.mode.observe(Outcome(end - start, batch.decodes, step.size, len(flight.residents), full))
         for share in batch.shares:
             request = share.request
             if share.samples:
