@@ -6,6 +6,7 @@ except those of the continuous mode.
 
 from __future__ import annotations
 
+import gc
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -60,6 +61,8 @@ class Ours:
             **self._executor.describe().details,
         }
         self.details: dict[str, object] = {}
+        gc.collect()
+        gc.freeze()  # as a run does: a collection in the middle of a job would look at the whole model
 
     def answer(self, job: Job) -> list[list[int]]:
         workload = Workload(

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, ContinuousBatchingConfig, Generat
 
 PAGE = 32  # tokens; of what was tried, the settings here were the fastest
 MAX_REQUESTS = 32
+MAX_BATCH_TOKENS = 2048
 NO_TOKEN = -1  # transformers' own word for "no end token"
 
 
@@ -55,18 +56,10 @@ class Continuous:
                 answers[result.request_id] = list(result.generated_tokens)
         return [answers[name] for name in names]
 
-    def stop(self) -> None:
-        """End the manager's thread, without which the process would not end."""
-        self._manager.stop(block=True)
-
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--max-requests", type=int, default=MAX_REQUESTS)
-    parser.add_argument("--max-batch-tokens", type=int, default=2048)
+    parser.add_argument("--max-batch-tokens", type=int, default=MAX_BATCH_TOKENS)
     given = parser.parse_args()
-    engine = Continuous(given.model, given.threads, given.max_requests, given.max_batch_tokens)
-    try:
-        serve(given.model, lambda: engine)
-    finally:
-        engine.stop()
+    serve(given.model, lambda: Continuous(given.model, given.threads, given.max_requests, given.max_batch_tokens))
