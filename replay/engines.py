@@ -12,13 +12,16 @@ import polars as pl
 
 from replay.clock import Clock, VirtualClock
 from replay.executors.interface import Description, Executor
+from replay.executors.model_shape import ModelShape
 from replay.executors.simulated import SimulatedExecutor
 from replay.executors.torch import build_torch_executor
+from replay.executors.torch.shapes import SHAPES
 from replay.experiment.grid import Cell
 from replay.experiment.loading import Experiment
 from replay.experiment.settings import Engine
 from replay.traces.table import Trace
 
+ITEMSIZE = {"auto": 2, "float16": 2, "bfloat16": 2, "float32": 4}  # bytes; a simulated engine's "auto" is a GPU's
 WARM_ROWS, WARM_TOKENS, WARM_CONTEXT = 64, 512, 4096  # a warm-up looks no further: beyond, the cost model extrapolates
 
 
@@ -39,7 +42,13 @@ class Engines:
         """The executor of a cell, and its clock, unless the wall's. Raises EngineError when it cannot be built."""
         if cell.engine.kind == "simulated":
             clock = VirtualClock()
-            simulated = SimulatedExecutor(cell.engine.cost.model(), clock)
+            simulated = SimulatedExecutor(
+                cell.engine.cost.model(),
+                clock,
+                kv_blocks=cell.engine.kv_blocks,
+                host_blocks=host_blocks(cell.engine),
+                prompt_seed=self._experiment.seed if cell.engine.prefix_cache else None,
+            )
             if simulated.describe() not in self.descriptions:
                 self.descriptions.append(simulated.describe())
             return simulated, clock
@@ -58,6 +67,13 @@ class Engines:
             blocks=engine.kv_blocks,
             block_size=engine.block_size,
             seed=self._experiment.seed,
+            linears=engine.linears,
+            attention=engine.attention,
+            kv_dtype=engine.kv_dtype,
+            fused=engine.fused,
+            cuda_graphs=engine.cuda_graphs,
+            overlap=engine.overlap,
+            swap_gb=engine.swap_gb,
         )
         cost = executor.warm_up(**self._shapes(engine))
         names = ("fixed", "prefill", "decode", "context")
@@ -76,6 +92,16 @@ class Engines:
         ]
         return {
             "rows": min(WARM_ROWS, max(mode.slots for mode in modes)),
+            "slots": max(mode.slots for mode in modes),
             "tokens": min(WARM_TOKENS, max(prompt for prompt, _ in longest)),
             "context": min(WARM_CONTEXT, max(context for _, context in longest), engine.kv_blocks * engine.block_size),
         }
+
+
+def host_blocks(engine: Engine) -> int:
+    """How many KV blocks of its named shape a simulated engine's `swap_gb` GiB of host memory hold."""
+    if not engine.swap_gb:
+        return 0
+    kind = engine.dtype if engine.kv_dtype == "auto" else engine.kv_dtype
+    token_bytes = ModelShape.of(SHAPES[engine.model]).kv_token_bytes(ITEMSIZE[kind])
+    return int(engine.swap_gb * 2**30) // (engine.block_size * token_bytes)

@@ -33,8 +33,8 @@ class Cost(BaseModel):
 
 
 TORCH_ONLY = {
-    "model", "device", "dtype", "threads", "memory_utilization", "linears", "attention", "kv_dtype", "cuda_graphs",
-    "overlap", "temperature", "top_k", "top_p", "stop",
+    "model", "device", "dtype", "threads", "memory_utilization", "linears", "attention", "kv_dtype", "fused",
+    "cuda_graphs", "overlap", "temperature", "top_k", "top_p", "stop",
 }  # fmt: skip
 
 
@@ -56,7 +56,8 @@ class Engine(BaseModel):
     linears: Literal["auto", "plain", "onednn", "fp16"] = "auto"
     attention: Literal["auto", "torch", "native", "triton"] = "auto"
     kv_dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
-    cuda_graphs: bool = True
+    fused: bool = True  # a straight decoder in place of the model's modules, where its like is known
+    cuda_graphs: bool = True  # decode steps as CUDA graphs
     overlap: bool | None = None  # whether a step is planned while the one before is computed; unset: on CUDA
     temperature: float = Field(0, ge=0)  # 0: greedy
     top_k: int | None = Field(None, ge=1)
@@ -77,6 +78,8 @@ class Engine(BaseModel):
     def unused(self) -> list[str]:
         """Settings that were given and that this kind of engine does not look at."""
         others = {"torch": {"cost"}, "simulated": TORCH_ONLY}[self.kind]
+        if self.kind == "simulated" and self.swap_gb:
+            others = others - {"model", "dtype", "kv_dtype"}  # they say how many blocks the host's memory holds
         return sorted(others & self.model_fields_set)
 
 

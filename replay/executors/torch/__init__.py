@@ -17,15 +17,37 @@ def build_torch_executor(
     blocks: int,
     block_size: int = 16,
     seed: int = 0,
+    linears: str = "auto",
+    attention: str = "auto",
+    kv_dtype: str = "auto",
+    fused: bool = True,
+    cuda_graphs: bool = True,
+    overlap: bool | None = None,
+    swap_gb: float = 0,
 ) -> TorchExecutor:
     """An executor for a named shape with dummy weights, or for real weights by folder or hub name.
 
     `device` is "cpu", "cuda", "cuda:1" or "auto" (a CUDA device if there is one), `dtype` "float32", "bfloat16",
     "float16" or "auto" (bfloat16 on CUDA, else float32). `threads` is set for the whole process; None leaves it.
+    `linears`, `attention` and `kv_dtype` (of the pool) are names as in an experiment, `swap_gb` GiB of host memory for
+    requests that are swapped out; `overlap` None hands a step over before the one before is back on CUDA alone.
     Raises EngineError when the model, the device or the memory is not there, ExperimentError for names that are none.
     """
     from replay.executors.torch.build import build
 
     return build(
-        name=model, device=device, dtype=dtype, threads=threads, blocks=blocks, block_size=block_size, seed=seed
+        name=model,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        blocks=blocks,
+        block_size=block_size,
+        seed=seed,
+        linears=linears,
+        attention=attention,
+        kv_dtype=kv_dtype,
+        fused=fused,
+        cuda_graphs=cuda_graphs,
+        overlap=overlap,
+        swap_gb=swap_gb,
     )

@@ -12,7 +12,8 @@ import torch
 from transformers import AutoTokenizer
 
 from replay.errors import EngineError, ExperimentError
-from replay.executors.torch.executor import TorchExecutor
+from replay.executors.torch.executor import Computing, TorchExecutor
+from replay.executors.torch.memory import GIB, kv_shape
 from replay.executors.torch.models import load_model
 from replay.executors.torch.shapes import SHAPES
 from replay.registry import nearest
@@ -21,16 +22,41 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def build(
-    *, name: str, device: str, dtype: str, threads: int | None, blocks: int, block_size: int, seed: int
+    *,
+    name: str,
+    device: str,
+    dtype: str,
+    threads: int | None,
+    blocks: int,
+    block_size: int,
+    seed: int,
+    linears: str,
+    attention: str,
+    kv_dtype: str,
+    fused: bool,
+    cuda_graphs: bool,
+    overlap: bool | None,
+    swap_gb: float,
 ) -> TorchExecutor:
     """An executor for a model by name; see `build_torch_executor`."""
     if threads is not None:
         torch.set_num_threads(threads)
     place = find_device(device)
     numbers = find_dtype(dtype, place)
+    kept = None if kv_dtype == "auto" else find_dtype(kv_dtype, place)
     model = load_model(name, device=place, dtype=numbers, seed=seed)
+    block_bytes = block_size * kv_shape(model.config).token_bytes(kept or numbers)
+    computing = Computing(
+        linears=linears,
+        attention=attention,
+        kv_dtype=kept,
+        fused=fused,
+        graphs=cuda_graphs,
+        overlap=overlap,
+        host_blocks=int(swap_gb * GIB) // block_bytes,
+    )
     if name in SHAPES:
-        return TorchExecutor(model, name=name, blocks=blocks, block_size=block_size, seed=seed)
+        return TorchExecutor(model, name=name, blocks=blocks, block_size=block_size, seed=seed, computing=computing)
     tokenizer = _tokenizer(name)
     return TorchExecutor(
         model,
@@ -41,6 +67,7 @@ def build(
         weights=name,
         tokenize=None if tokenizer is None else _ids(tokenizer),
         special=() if tokenizer is None else tokenizer.all_special_ids,
+        computing=computing,
     )
 
 
