@@ -17,6 +17,8 @@ COMMANDS = {  # name: where it is, and its line in the help of the group
     "run": ("replay.cli.run:run", "Replay traces under every policy and mode, and write the report."),
     "report": ("replay.cli.report:report", "Rebuild the report of a run from its Parquet files."),
     "trace": ("replay.cli.trace:trace", "Import, show, transform or generate a trace."),
+    "probe": ("replay.cli.probe:probe", "Measure this machine's ceilings, and a model at several batch sizes."),
+    "model": ("replay.cli.model:model", "Import, show or try a model."),
     "policies": ("replay.cli.listings:policies_command", "List the scheduling policies, with their options."),
     "modes": ("replay.cli.listings:modes_command", "List the batching modes, with their settings."),
     "init": ("replay.cli.init:init", "Print a commented experiment file to start from."),

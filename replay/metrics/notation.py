@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 UNDEFINED = "–"  # noqa: RUF001  # a dash, not a minus: nothing is there
 MINUS = "−"  # noqa: RUF001  # a true minus
 
@@ -43,6 +45,23 @@ def percent(share: float | None) -> str:
     return UNDEFINED if share is None else f"{share * 100:.1f}".removesuffix(".0") + " %"
 
 
+def scaled(value: float | None, unit: str) -> str:
+    """With the prefix that keeps it short: `55.3 GFLOP/s`, `538 MB`."""
+    if value is None:
+        return UNDEFINED
+    prefixes = ["", "k", "M", "G", "T", "P"]
+    while abs(value) >= 1000 and len(prefixes) > 1:
+        value, prefixes = value / 1000, prefixes[1:]
+    return f"{number(value)} {prefixes[0]}{unit}"
+
+
+def price(value: float | None) -> str:
+    """Three significant digits, however small, in whatever money it was given."""
+    if value is None:
+        return UNDEFINED
+    return number(value) if value >= 1 else f"{value:.3g}"
+
+
 def whole(value: float | None) -> str:
     return UNDEFINED if value is None else f"{value:,.0f}"
 
@@ -62,3 +81,17 @@ def span(low: float, high: float) -> str:
     if max(abs(low), abs(high)) < 1:
         return f"{number(low * 1000)} to {number(high * 1000)} ms"
     return f"{number(low)} to {number(high)} s"
+
+
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
+    """Plain text in columns, for a terminal."""
+    widths = [max(len(line[place]) for line in (heads, *rows)) for place in range(len(heads))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.ljust(width) if place < words else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "  ".join(padded).rstrip()
+
+    return "\n".join(line(cells) for cells in (heads, *rows))
