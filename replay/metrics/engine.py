@@ -117,7 +117,8 @@ def _slot_share(seconds: pl.Expr) -> pl.Expr:
 
 @metric("slot_useful", unit="share", table="spans", shape="one", better="higher")
 def slot_useful() -> pl.Expr:
-    """slot time that went into tokens of prompts and answers / slots * seconds of the run"""
+    """slot time that went into tokens of prompts and answers / slots * seconds of the run; the slots are those of the
+    largest batch size there can be"""
     return _slot_share(OWN_SECONDS)
 
 

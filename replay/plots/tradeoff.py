@@ -56,8 +56,9 @@ def _panel(axes: Axes, view: View, metric: str, label: str, fills: dict[str, str
     for mode in fills:
         for policy in view.policies:
             family = [arm for arm in places if (arm.mode, arm.policy) == (mode, policy)]
-            if len(family) > 1:
-                axes.plot(*zip(*(places[arm] for arm in family), strict=True), color=view.colour(policy), linewidth=1)
+            fixed = [arm for arm in family if not arm.shown.adapts]  # a size that adapts lies between no two others
+            if len(fixed) > 1:
+                axes.plot(*zip(*(places[arm] for arm in fixed), strict=True), color=view.colour(policy), linewidth=1)
             for arm in family:
                 _mark(axes, view, metric, arm, places[arm], fills[mode])
         _label(axes, {arm: place for arm, place in places.items() if arm.mode == mode})
@@ -128,6 +129,7 @@ def _write(axes: Axes, text: str, place: tuple[float, float], points: float) -> 
 
 
 def _swept(view: View) -> list[Line2D]:
-    """A legend's entry for the numbers beside the marks."""
+    """A legend's entry for what stands beside the marks."""
     names = dict.fromkeys(arm.variant.rpartition("=")[0] for arm in view.arms if "=" in arm.variant)
-    return [mark(f"numbers: {', '.join(names)}", linestyle="-", color=FAINT)] if names else []
+    what = "sizes" if any(arm.shown.adapts for arm in view.arms) else "numbers"
+    return [mark(f"{what}: {', '.join(names)}", linestyle="-", color=FAINT)] if names else []

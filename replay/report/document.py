@@ -34,6 +34,7 @@ PICTURES = {
     "distributions": "Latency distributions",
     "tradeoff": "Throughput against latency",
     "timeline": "Running, waiting and KV use over time",
+    "batch_sizes": "Batch sizes that adapt, over time",
     "users": "Latency by user",
 }
 
@@ -114,9 +115,14 @@ def what_was_run(findings: Findings) -> str:
 
 def _settings(values: Mapping[str, Any]) -> str:
     shown = {name: value for name, value in values.items() if value is not None}
-    return ", ".join(
-        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in shown.items()
-    )
+    return ", ".join(f"{name} {_setting(value)}" for name, value in shown.items())
+
+
+def _setting(value: Any) -> str:
+    """A rule by its name, its own settings in brackets; anything else as JSON has it."""
+    if isinstance(value, Mapping) and "rule" in value:
+        return f"{value['rule']} ({_settings({name: each for name, each in value.items() if name != 'rule'})})"
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _engine(engine: Mapping[str, Any]) -> str:
