@@ -7,13 +7,25 @@ from pathlib import Path
 
 import replay.plots.headless  # noqa: F401  # first: the others import matplotlib
 from replay.metrics import Measured
-from replay.plots import distributions, latency, slots, timeline, tradeoff, users
+from replay.plots import batch_sizes, distributions, latency, slots, timeline, tradeoff, users
 from replay.plots.canvas import look, save
 from replay.plots.registry import Plot, plots
 from replay.plots.view import View, views
 from replay.results import Run
 
-__all__ = ["Plot", "View", "distributions", "draw_all", "latency", "plots", "slots", "timeline", "tradeoff", "users"]
+__all__ = [
+    "Plot",
+    "View",
+    "batch_sizes",
+    "distributions",
+    "draw_all",
+    "latency",
+    "plots",
+    "slots",
+    "timeline",
+    "tradeoff",
+    "users",
+]
 
 
 def draw_all(run: Run, measured: Measured, folder: Path) -> tuple[list[Path], list[str]]:
@@ -27,7 +39,8 @@ def draw_all(run: Run, measured: Measured, folder: Path) -> tuple[list[Path], li
             stem = folder / (name if len(found) == 1 else f"{name}-{place + 1}")
             try:
                 with look():
-                    files += save(plots[name](view), stem)
+                    if (figure := plots[name](view)) is not None:
+                        files += save(figure, stem)
             except Exception as error:  # whatever it is, the numbers are written and must not be lost
                 for stale in (stem.with_suffix(".png"), stem.with_suffix(".svg")):
                     with suppress(OSError):

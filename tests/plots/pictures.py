@@ -15,6 +15,9 @@ from replay.plots.canvas import look
 from replay.plots.view import View, views
 from replay.results import read_run
 
+ALWAYS = [name for name in plots if name != "batch_sizes"]
+"""The pictures that every run has: of batch sizes there is one only where a size adapts."""
+
 
 def view(folder: Path) -> View:
     run = read_run(folder)
@@ -25,6 +28,7 @@ def drawn(name: str, folder: Path) -> Figure:
     """The figure of one plot, rendered once, so that what only fails while drawing fails here."""
     with look():
         figure = plots[name](view(folder))
+        assert figure is not None, "the run has this picture"
         figure.savefig(io.BytesIO(), format="png", dpi=40)
     return figure
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 from matplotlib.colors import to_hex
-from pictures import drawn, one_request, two_panels
+from pictures import ALWAYS, drawn, one_request, two_panels
 from runs import MODES, cell_entry, request_row, simulated_run, static_batch, write_manifest, write_tables
 
 from replay.metrics import measure
-from replay.plots import draw_all, plots
+from replay.plots import draw_all
 from replay.plots.view import KNOWN, policy_marks
 from replay.report import write_report
 from replay.results import read_run
@@ -80,7 +80,7 @@ def one_policy_failed(folder: Path) -> Path:
     return write_manifest(folder, [cell_entry("static-fifo"), cell_entry("static-sjf")], rows=4)
 
 
-@pytest.mark.parametrize("name", list(plots))
+@pytest.mark.parametrize("name", ALWAYS)
 @pytest.mark.parametrize("build", [nothing, one_request, all_equal, one_policy_failed, static_batch])
 def test_little_to_draw_is_drawn_without_a_warning(tmp_path: Path, name: str, build: Callable[[Path], Path]) -> None:
     figure = drawn(name, build(tmp_path))
@@ -100,7 +100,7 @@ def test_two_drawings_are_the_same_bytes(tmp_path: Path) -> None:
         assert problems == []
         bytes_drawn.append({file.name: file.read_bytes() for file in files})
     assert bytes_drawn[0] == bytes_drawn[1]
-    assert set(bytes_drawn[0]) == {f"{name}.{kind}" for name in plots for kind in ("png", "svg")}
+    assert set(bytes_drawn[0]) == {f"{name}.{kind}" for name in ALWAYS for kind in ("png", "svg")}
 
 
 def test_a_plot_that_fails_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:

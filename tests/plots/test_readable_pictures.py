@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 from matplotlib.colors import to_hex
-from pictures import drawn, one_request, two_panels, words
+from pictures import ALWAYS, drawn, one_request, two_panels, words
 from runs import cell_entry, request_row, span_row, step_row, write_manifest, write_tables
 
-from replay.plots import plots
 from replay.plots.canvas import log_ticks
 from replay.plots.view import INVALID, KNOWN
 
@@ -63,7 +62,7 @@ def late_cell(folder: Path, *, repeats: int) -> Path:
     return write_manifest(folder, cells, rows=3)
 
 
-@pytest.mark.parametrize("name", list(plots))
+@pytest.mark.parametrize("name", ALWAYS)
 def test_an_invalid_cell_is_named_and_marked_where_it_is_drawn(tmp_path: Path, name: str) -> None:
     said, marked = "invalid: static, sjf (arrivals were taken in too late)", "sjf (invalid)"
     one = words(drawn(name, late_cell(tmp_path / "one", repeats=1)))
@@ -116,7 +115,7 @@ def test_no_panel_of_the_timeline_cuts_its_lines(tmp_path: Path) -> None:
         assert axes.get_ylim()[1] >= highest
 
 
-@pytest.mark.parametrize("name", list(plots))
+@pytest.mark.parametrize("name", ALWAYS)
 def test_no_title_is_cut_where_a_picture_is_narrow(tmp_path: Path, name: str) -> None:
     figure = drawn(name, one_request(tmp_path))
     (title,) = (text for text in figure.texts if text.get_weight() == "bold")
