@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from replay.metrics import metrics
 from replay.metrics.arms import Arm, Values
-from replay.metrics.notation import duration, milliseconds, number, percent, whole
+from replay.metrics.notation import aligned, duration, milliseconds, number, percent, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ OUTCOMES = [
 ]
 ENGINE = [
     Column("batch size, mean", "batch_size", "mean", number),
+    Column("size in force, mean", "size_in_force", "value", number),
     Column("tokens a step, mean", "tokens_per_step", "mean", number),
     Column("step p50, ms", "step_time", "p50"),
     Column("scheduler p99, ms", "scheduler_time", "p99"),
@@ -79,9 +80,11 @@ LONG = 100.0
 
 
 def shown(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
-    """The columns that say something: delivered TTFT only where some mode delivers a batch together."""
-    padded = any(cell.padded for arm in found for cell in arm.cells)
-    return [column for column in columns if padded or column.metric != "ttft_delivered"]
+    """The columns that say something: delivered TTFT only where some mode delivers a batch together, the batch size in
+    force only where one adapts."""
+    cells = [cell for arm in found for cell in arm.cells]
+    said = {"ttft_delivered": any(cell.padded for cell in cells), "size_in_force": any(cell.adapts for cell in cells)}
+    return [column for column in columns if said.get(column.metric, True)]
 
 
 def best(column: Column, found: Sequence[Arm], values: Values) -> str | None:
@@ -115,20 +118,6 @@ def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1
     rule = ["---" if place < words else "---:" for place in range(len(heads))]
     lines = [heads, rule, *([cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
-    """Plain text in columns, for a terminal."""
-    widths = [max(len(line[place]) for line in (heads, *rows)) for place in range(len(heads))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (
-            cell.ljust(width) if place < words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        return "  ".join(padded).rstrip()
-
-    return "\n".join(line(cells) for cells in (heads, *rows))
 
 
 def readable(seconds: float | None) -> str:
