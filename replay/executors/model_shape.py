@@ -79,6 +79,13 @@ class ModelShape:
         """Bytes that one token's keys and values take in all layers, in numbers of `itemsize` bytes."""
         return 2 * self.layers * self.kv_heads * self.head_dim * itemsize
 
+    def kv_arithmetic(self, itemsize: int) -> str:
+        """How `kv_token_bytes` comes about, for a sentence."""
+        return (
+            f"2 (keys and values) x {self.layers} layers x {self.kv_heads} KV heads x {self.head_dim} numbers x "
+            f"{itemsize} bytes"
+        )
+
     def flops(self, tokens: int, samples: int, pairs: int) -> int:
         """Floating-point operations of a step: two for each number of a matrix and token, four for each number of a
         head and pair of tokens (a product with the key, one with the value)."""

@@ -19,6 +19,7 @@ from transformers.initialization import no_init_weights
 from replay.errors import EngineError
 from replay.executors.model_shape import context_limit
 from replay.executors.torch.attention import IMPLEMENTATION
+from replay.executors.torch.model_facts import no_such_model
 from replay.executors.torch.shapes import SHAPES, shape_config
 from replay.registry import nearest
 
@@ -46,11 +47,7 @@ def load_model(
             f"the model {name!r} cannot be paged: its attention, as transformers has it, cannot be replaced by another"
         ) from error
     except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise EngineError(
-            f"there is no model {name!r} that can be loaded: it is no named shape ({nearest(name, SHAPES)}), and as a "
-            f"folder or hub name transformers refuses it: {reason}"
-        ) from error
+        raise EngineError(no_such_model(name, error)) from error
     return cast(PreTrainedModel, cast(nn.Module, model).to(device).requires_grad_(False).eval())
 
 
@@ -95,12 +92,16 @@ def _fill(parameter: nn.Parameter, deviation: float, generator: torch.Generator)
 
 def max_context(model: PreTrainedModel) -> int | None:
     """`context_limit` of a model. Raises EngineError for one with layers that are no attention at all."""
-    config = model.config.get_text_config()
-    layers = set(getattr(config, "layer_types", None) or ())
+    check_layers(model.config, type(model).__name__)
+    return context_limit(model.config.get_text_config().to_dict())
+
+
+def check_layers(config: PretrainedConfig, name: str) -> None:
+    """Raise EngineError for a model with layers that are no attention at all; `name` stands for it in the sentence."""
+    layers = set(getattr(config.get_text_config(), "layer_types", None) or ())
     strange = sorted(layers - {"full_attention", "sliding_attention", "chunked_attention"})
     if strange:
         raise EngineError(
-            f"{type(model).__name__} has layers of type {strange[0]}, which keep no paged keys and values; "
+            f"{name} has layers of type {strange[0]}, which keep no paged keys and values; "
             "a model is needed whose layers are all attention"
         )
-    return context_limit(config.to_dict())
