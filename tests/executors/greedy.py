@@ -6,7 +6,9 @@ choose who computes how many tokens.
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,6 +23,7 @@ from replay.pool import KVPool
 from replay.request import Request, Workload
 
 CPU = torch.device("cpu")
+DEVICE = torch.device(os.environ.get("REPLAY_TEST_DEVICE", "cpu"))  # "cuda" where there is one
 PROMPTS = (1, 5, 16, 17, 33, 64)
 ANSWER = 24
 SEED = 2
@@ -54,7 +57,7 @@ def paged_executor(
     name: str, *, blocks: int = 64, block_size: int = 16, computing: Computing | None = None
 ) -> TorchExecutor:
     """An executor over one of the small models."""
-    model = dummy_model(AutoConfig.for_model(name, **MODELS[name]), device=CPU, dtype=torch.float32, seed=SEED)
+    model = dummy_model(AutoConfig.for_model(name, **MODELS[name]), device=DEVICE, dtype=torch.float32, seed=SEED)
     return TorchExecutor(model, name=name, blocks=blocks, block_size=block_size, computing=computing)
 
 
@@ -70,12 +73,12 @@ class Reference:
 def reference(name: str) -> Reference:
     """`generate`, greedy, on the same weights with transformers' own attention and cache, one request at a time."""
     config = AutoConfig.for_model(name, **MODELS[name])
-    model = dummy_model(config, device=CPU, dtype=torch.float32, seed=SEED, attention="sdpa")
+    model = dummy_model(config, device=DEVICE, dtype=torch.float32, seed=SEED, attention="sdpa")
     executor = paged_executor(name)
     executor.prepare(workload())
     answers, margins = [], []
     for row in range(len(PROMPTS)):
-        prompt = torch.tensor([executor.prompt(row)])
+        prompt = torch.tensor([executor.prompt(row)], device=DEVICE)
         result = model.generate(
             prompt, max_new_tokens=ANSWER, do_sample=False, output_logits=True, return_dict_in_generate=True
         )
@@ -101,8 +104,12 @@ class Driver:
         """Rows that have not got their answer."""
         return [request.row for request in self.requests if request.generated < ANSWER]
 
-    def step(self, tokens: dict[int, int | None], padding: Padding | None = None) -> None:
+    def step(self, tokens: Mapping[int, int | None], padding: Padding | None = None) -> None:
         """One step: so many tokens for each row, in this order; None for all that are known."""
+        self.run(Batch(self.shares(tokens), padding))
+
+    def shares(self, tokens: Mapping[int, int | None]) -> list[Share]:
+        """The shares of such a step, for which their tables have grown."""
         shares = []
         for row, wanted in tokens.items():
             request = self.requests[row]
@@ -110,9 +117,13 @@ class Driver:
             assert self.pool.grow(row, request.computed + count)
             table = self.pool.tables[row]
             shares.append(Share(request, request.computed, count, samples=count == request.todo, blocks=table))
-        self.executor.submit(Batch(shares, padding))
+        return shares
+
+    def run(self, batch: Batch) -> None:
+        """Compute a step, and move its requests on."""
+        self.executor.submit(batch)
         sampled = iter(self.executor.collect())
-        for share in shares:
+        for share in batch.shares:
             request = share.request
             request.computed += share.tokens
             if share.samples:
