@@ -15,7 +15,9 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from replay.ceilings import Ceilings, ceilings_of
 from replay.errors import OutputError
+from replay.executors.work import Work
 from replay.records import SCHEMAS
 
 
@@ -70,11 +72,20 @@ class Cell:
     cost: Mapping[str, float] | None = (
         None  # seconds of a step by the engine's cost model: fixed, prefill, decode, context
     )
+    work: Work | None = None  # what FLOP and bytes of its steps are counted from
+    ceilings: Ceilings | None = None  # of its device, as measured before the run
+    device_use: Mapping[str, Any] | None = None  # memory and GPU use, as seen while it ran
 
     @property
     def adapts(self) -> bool:
         """Whether its batch size is a rule, not a number."""
         return any(isinstance(value, Mapping) for value in (self.settings.get("mode") or {}).values())
+
+    @property
+    def price_per_hour(self) -> float | None:
+        """What an hour of its engine costs, if that was given."""
+        price: float | None = (self.settings.get("engine") or {}).get("price_per_hour")
+        return price
 
     @property
     def recorded(self) -> bool:
@@ -175,6 +186,8 @@ def read_run(folder: Path) -> Run:
 
 def _cell(folder: Path, entry: Mapping[str, Any]) -> Cell:
     known = {name: entry[name] for name in Cell.__dataclass_fields__ if entry.get(name) is not None}
+    read = {"work": Work.of, "ceilings": ceilings_of}
+    known |= {name: make(known[name]) for name, make in read.items() if name in known}
     return Cell(**{**known, "name": entry["cell"], "folder": folder / "cells" / entry["cell"]})
 
 

@@ -3,8 +3,8 @@
 It reads Parquet and knows nothing of the engine that wrote it.
 """
 
-from replay.metrics import engine, fairness, latency, rates
+from replay.metrics import engine, fairness, latency, rates, utilisation
 from replay.metrics.metric import Metric, metrics
 from replay.metrics.summary import Measured, measure
 
-__all__ = ["Measured", "Metric", "engine", "fairness", "latency", "measure", "metrics", "rates"]
+__all__ = ["Measured", "Metric", "engine", "fairness", "latency", "measure", "metrics", "rates", "utilisation"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from replay.metrics.engine_facts import BUSY, use_columns, work_columns
 from replay.metrics.groups import ROSTER
 from replay.metrics.metric import of
 from replay.results import Cell, Goals
@@ -78,6 +79,7 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
     constants = {
         **bounds,
         "padded": pl.lit(cell.padded),
+        "price_per_hour": pl.lit(cell.price_per_hour, dtype=pl.Float64),
         "goal_ttft": pl.lit(goals.ttft, dtype=pl.Float64),
         "goal_tpot": pl.lit(goals.tpot, dtype=pl.Float64),
         "goal_e2e": pl.lit(goals.e2e, dtype=pl.Float64),
@@ -91,6 +93,8 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
         requests.with_columns(**constants).with_columns(
             entry.expression.alias(entry.name) for entry in of("requests", "each")
         ),
-        steps.with_columns(**bounds, expected=expected_seconds(cell)),
+        steps.with_columns(
+            **bounds, **work_columns(cell), **use_columns(cell), expected=expected_seconds(cell), busy=BUSY
+        ),
         spans.with_columns(**bounds, slots=pl.lit(cell.slots, dtype=pl.Float64)),
     )

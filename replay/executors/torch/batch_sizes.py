@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-
 from replay.ceilings import Ceilings
 from replay.errors import ExperimentError
 from replay.executors.roofline import Roofline
@@ -116,7 +114,7 @@ def time_batch_sizes(
     work = work_of(details)
     rows = []
     for batch_size in batch_sizes:
-        use = DeviceUse(torch.device(str(details["device"])))
+        use = DeviceUse(str(details["device"]))
         use.start()
         decoded = time_decodes(executor, batch_size=batch_size, context=context, block_size=BLOCK_SIZE)
         used = use.stop()

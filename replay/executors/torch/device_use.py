@@ -35,10 +35,10 @@ class Use:
 
 
 class DeviceUse:
-    """Watches a device between `start` and `stop`. On a GPU with NVML a thread takes a sample a few times a second."""
+    """Watches a device between `start` and `stop`. A thread asks `sampler` (NVML's, on a GPU) a few times a second."""
 
-    def __init__(self, device: torch.device, sampler: Callable[[], float] | None = None) -> None:
-        self._device = device
+    def __init__(self, device: str, sampler: Callable[[], float] | None = None) -> None:
+        self._device = torch.device(device)
         self._sampler = sampler
         self._samples: list[float] = []
         self._ended = threading.Event()
