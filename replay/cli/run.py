@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from replay.executors.pool_size import PoolSize
     from replay.experiment.loading import Experiment
+    from replay.experiment.settings import Engine
     from replay.runner import Run, Runner
     from replay.traces.table import Trace
 
@@ -129,6 +133,7 @@ def _run(
     plots: bool,
 ) -> int:
     from replay.cli.progress import Display
+    from replay.planning import engine_pools
     from replay.run_folder import check_free
     from replay.runner import Runner, open_traces
 
@@ -141,7 +146,13 @@ def _run(
                 display.remark(line)
         runner = Runner(experiment, traces, display, signals.stop)
         display.remark(_forecast(experiment, runner, traces))
-        for warning in _misfits(runner, traces):
+        pools = engine_pools(experiment, runner.cells, traces)
+        for engine, pool in pools.items():
+            display.remark(
+                f"engine.memory_utilization = {engine.memory_utilization:g}: about {pool.blocks:,} KV blocks of "
+                f"{pool.block_size} tokens, for {pool.arithmetic()}"
+            )
+        for warning in _misfits(runner, traces, pools):
             display.remark(f"warning: {warning}")
         if dry_run:
             check_free(output)
@@ -192,20 +203,21 @@ def _about(trace: Trace) -> list[str]:
     return lines
 
 
-def _misfits(runner: Runner, traces: list[Trace]) -> list[str]:
+def _misfits(runner: Runner, traces: list[Trace], pools: Mapping[Engine, PoolSize]) -> list[str]:
     """Requests that no cell of an engine can serve, however it is scheduled."""
     import polars as pl
 
     found = {}
     for cell in runner.cells:
         engine, trace = cell.engine, traces[cell.trace]
-        capacity = engine.kv_blocks * engine.block_size
+        blocks = pools[engine].blocks if engine in pools else engine.kv_blocks
+        capacity = blocks * engine.block_size
         tokens = pl.col("prompt_tokens") + pl.col("output_tokens")
         many = trace.frame.select((tokens > capacity).sum()).item()
         if many:
             found[trace.name, capacity] = (
                 f"{trace.name}: {many:,} of {trace.frame.height:,} requests are larger than the whole KV pool of "
-                f"{capacity:,} tokens ({engine.kv_blocks:,} blocks of {engine.block_size}) and will be rejected"
+                f"{capacity:,} tokens ({blocks:,} blocks of {engine.block_size}) and will be rejected"
             )
     return list(found.values())
 

@@ -72,6 +72,11 @@ class Engine(BaseModel):
     cost: Cost = Cost()
 
     @property
+    def blocks(self) -> int | None:
+        """Blocks of its KV pool; None where a share of the memory decides, once the engine is built."""
+        return self.kv_blocks if self.memory_utilization is None or self.kind == "simulated" else None
+
+    @property
     def limits(self) -> Limits:
         return Limits(self.max_waiting, self.queue_timeout_s, self.timeout_s)
 

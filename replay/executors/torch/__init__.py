@@ -14,7 +14,9 @@ def build_torch_executor(
     device: str = "auto",
     dtype: str = "auto",
     threads: int | None = None,
-    blocks: int,
+    blocks: int | None = None,
+    memory_utilization: float | None = None,
+    step: tuple[int, int] = (2048, 256),
     block_size: int = 16,
     seed: int = 0,
     linears: str = "auto",
@@ -31,6 +33,8 @@ def build_torch_executor(
     "float16" or "auto" (bfloat16 on CUDA, else float32). `threads` is set for the whole process; None leaves it.
     `linears`, `attention` and `kv_dtype` (of the pool) are names as in an experiment, `swap_gb` GiB of host memory for
     requests that are swapped out; `overlap` None hands a step over before the one before is back on CUDA alone.
+    The pool has `blocks` blocks, or as many as fit into `memory_utilization` of the device's memory beside the weights
+    and what a largest `step` needs: its tokens, and the sampled ones among them. One of the two must be given.
     Raises EngineError when the model, the device or the memory is not there, ExperimentError for names that are none.
     """
     from replay.executors.torch.build import build
@@ -41,6 +45,8 @@ def build_torch_executor(
         dtype=dtype,
         threads=threads,
         blocks=blocks,
+        memory_utilization=memory_utilization,
+        step=step,
         block_size=block_size,
         seed=seed,
         linears=linears,

@@ -12,8 +12,10 @@ import torch
 from transformers import AutoTokenizer
 
 from replay.errors import EngineError, ExperimentError
+from replay.executors.model_shape import ModelShape
+from replay.executors.pool_size import GIB
 from replay.executors.torch.executor import Computing, TorchExecutor
-from replay.executors.torch.memory import GIB, kv_shape
+from replay.executors.torch.memory import device_memory, kv_shape, size_pool
 from replay.executors.torch.models import load_model
 from replay.executors.torch.shapes import SHAPES
 from replay.registry import nearest
@@ -27,7 +29,9 @@ def build(
     device: str,
     dtype: str,
     threads: int | None,
-    blocks: int,
+    blocks: int | None,
+    memory_utilization: float | None,
+    step: tuple[int, int],
     block_size: int,
     seed: int,
     linears: str,
@@ -44,7 +48,23 @@ def build(
     place = find_device(device)
     numbers = find_dtype(dtype, place)
     kept = None if kv_dtype == "auto" else find_dtype(kv_dtype, place)
+    memory = None if memory_utilization is None else device_memory(place)
     model = load_model(name, device=place, dtype=numbers, seed=seed)
+    if memory_utilization is not None and memory is not None:
+        assert blocks is None, "a pool has a number of blocks, or a share of the memory"
+        blocks = size_pool(
+            ModelShape.of(model.config.get_text_config().to_dict()),
+            device=place,
+            memory=memory,
+            utilization=memory_utilization,
+            weights=sum(each.numel() * each.element_size() for each in (*model.parameters(), *model.buffers())),
+            dtype=numbers,
+            kv_dtype=kept or numbers,
+            block_size=block_size,
+            step=step,
+            swap_gb=swap_gb,
+        ).require()
+    assert blocks is not None, "a pool has a number of blocks, or a share of the memory"
     block_bytes = block_size * kv_shape(model.config).token_bytes(kept or numbers)
     computing = Computing(
         linears=linears,

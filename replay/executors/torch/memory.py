@@ -5,6 +5,7 @@ It knows a model by its configuration alone.
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import torch
 from transformers import PretrainedConfig
 
 from replay.errors import EngineError
-
-GIB = 2**30
+from replay.executors.model_shape import ModelShape
+from replay.executors.pool_size import GIB, PoolSize, workspace_bytes
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,6 +55,54 @@ def check_kv_fits(shape: KVShape, *, blocks: int, block_size: int, device: torch
         f"weights: {blocks} + 1 blocks x {block_size} tokens x {shape.token_bytes(dtype)} bytes (keys and values x "
         f"{shape.layers} layers x {shape.heads} heads x {shape.head_dim} numbers x {dtype.itemsize} bytes); "
         f"at most {max(available // block_bytes - 1, 0)} blocks fit"
+    )
+
+
+def device_memory(device: torch.device) -> tuple[int, int]:
+    """Bytes of a device that a share is taken of, and how many of them are in use already, before anything is loaded.
+
+    On CUDA: all there is, with what this and other processes hold. On the CPU: what is available now, none of it in
+    use. Raises EngineError where that cannot be found out.
+    """
+    gc.collect()  # an engine that was let go
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        free, total = torch.cuda.mem_get_info(device)
+        return int(total), int(total - free)
+    available = available_bytes(device)
+    if available is None:
+        raise EngineError(f"how much memory {device} has cannot be found out here; give engine.kv_blocks instead")
+    return available, 0
+
+
+def size_pool(
+    shape: ModelShape,
+    *,
+    device: torch.device,
+    memory: tuple[int, int],
+    utilization: float,
+    weights: int,
+    dtype: torch.dtype,
+    kv_dtype: torch.dtype,
+    block_size: int,
+    step: tuple[int, int],
+    swap_gb: float = 0,
+) -> PoolSize:
+    """The pool for a share of `memory`, which is what `device_memory` said before `weights` bytes were loaded.
+
+    `step`: tokens, and sampled ones among them, of the largest step to come.
+    """
+    total, taken = memory
+    tokens, samples = step
+    return PoolSize(
+        memory=total,
+        utilization=utilization,
+        weights=weights,
+        workspace=workspace_bytes(shape, tokens=tokens, samples=samples, itemsize=dtype.itemsize),
+        token_bytes=shape.kv_token_bytes(kv_dtype.itemsize),
+        block_size=block_size,
+        taken=taken,
+        swap=int(swap_gb * GIB) if device.type == "cpu" else 0,
     )
 
 
