@@ -53,7 +53,9 @@ def _cell_entry(experiment: Experiment, trace: Trace, cell: Cell) -> dict[str, A
         "simulated": cell.engine.kind == "simulated",
         "padded": mode.padded,
         "slots": mode.slots,
-        "blocks": cell.engine.kv_blocks,
+        "blocks": cell.engine.kv_blocks,  # as asked for; as the engine has them once the cell runs
+        "host_blocks": None,
+        "prefix_cache": cell.engine.prefix_cache and not mode.padded,
         "requests": trace.frame.height,
         "status": "pending",
         "error": None,

@@ -41,7 +41,7 @@ REQUESTS = pa.schema(
         "generated_tokens": WHOLE,
         "evictions": WHOLE,
         "swaps": WHOLE,  # evictions that left its tokens in host memory
-        "cached_tokens": WHOLE,  # found in the prefix cache at its first admission; null if it was never admitted
+        "cached_tokens": WHOLE,  # found in the prefix cache at its first admission; null without one
         "recomputed_tokens": WHOLE,
         "alone": REAL,  # seconds that it would take with the engine to itself (cost model)
         "token_times": pa.list_(REAL),  # one for each generated token
@@ -52,8 +52,9 @@ STEPS = pa.schema(
     {
         "step": WHOLE,
         "start": REAL,  # the step boundary: arrivals are taken in, the policy decides
-        "launched": REAL,  # the batch is handed to the executor
+        "launched": REAL,  # the batch is handed to the executor; both no sooner than the end of the step before
         "end": REAL,  # its tokens are back
+        "planning": REAL,  # seconds to decide and hand over, be it while the step before is computed
         "waiting": WHOLE,  # after scheduling
         "running": WHOLE,  # resident requests, those held to the end of a static batch included
         "scheduled": WHOLE,  # requests that computed tokens of their own
@@ -64,7 +65,7 @@ STEPS = pa.schema(
         "attention_pairs": WHOLE,  # pairs of a token and a token that it attends to, without padding
         "new_tokens": WHOLE,  # tokens of answers
         "admitted": WHOLE,
-        "evicted": WHOLE,
+        "evicted": WHOLE,  # those swapped out included; of a plan that ran nobody: in the next row
         "swapped_out": WHOLE,  # blocks copied to host memory before the step
         "swapped_in": WHOLE,  # blocks copied back
         "slots": WHOLE,  # requests that might be resident, by the batch size in force
@@ -84,7 +85,7 @@ SPANS = pa.schema(
         "end": REAL,
         "tokens": WHOLE,  # of its own
         "padding_tokens": WHOLE,
-        "ending": TEXT,  # what came next: prefill, decode, paused, padded, evicted, or the request's status
+        "ending": TEXT,  # what came next: prefill, decode, paused, padded, evicted, swapped, or the request's status
     }
 )
 

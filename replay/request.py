@@ -47,7 +47,7 @@ class Request:
     evictions: int = 0
     swaps: int = 0  # how many of its evictions left its tokens in host memory
     swapped: bool = False  # whether it waits with its `computed` tokens in host memory
-    cached_tokens: int | None = None  # of its prompt, found in the prefix cache at its first admission
+    cached_tokens: int | None = None  # of its prompt, found in the cache at its first admission; None: no cache
     recomputed_tokens: int = 0
     furthest: int = 0  # the most tokens that were ever computed: what is computed below it is done again
     memory: dict[str, Any] = field(default_factory=dict)  # a policy's own notes

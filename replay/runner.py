@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from replay.block_keys import name_blocks
 from replay.clock import WallClock
 from replay.engines import Engines
 from replay.errors import ReplayError, TraceError
@@ -164,18 +165,28 @@ class Runner:
         """Replay one cell into its three files, which are written whatever happens meanwhile."""
         executor, clock = self._engines.of(cell)
         requests = workload(self._traces[cell.trace], priority_order=self._experiment.priority_order)
-        executor.prepare(requests)
+        mode = self._experiment.make_mode(cell.mode)
+        caches = cell.engine.prefix_cache and not mode.padded
+        prompts = executor.prepare(requests)
+        if caches:
+            name_blocks(requests.requests, prompts, cell.engine.block_size)
         clock = clock or WallClock(self._stop)
         records = Records()
         writer = RecordsWriter(records, folder / "cells" / cell.name)
         entry["cost"] = asdict(executor.cost)
+        entry["blocks"], entry["host_blocks"] = executor.kv_blocks, executor.host_blocks
         replayer = Replayer(
             workload=requests,
             executor=executor,
             clock=clock,
             policy=self._experiment.make_policy(cell.policy),
-            mode=self._experiment.make_mode(cell.mode),
-            pool=KVPool(cell.engine.kv_blocks, cell.engine.block_size),
+            mode=mode,
+            pool=KVPool(
+                executor.kv_blocks,
+                cell.engine.block_size,
+                host_blocks=executor.host_blocks,
+                prefix_cache=caches,
+            ),
             predictor=self._experiment.make_predictor(),
             records=records,
             limits=cell.engine.limits,

@@ -41,6 +41,7 @@ def request_row(row: int, **fields: Any) -> dict[str, Any]:
         "status": "completed",
         "generated_tokens": len(times),
         "evictions": 0,
+        "swaps": 0,
         "recomputed_tokens": 0,
         "token_times": times,
     }
@@ -50,7 +51,9 @@ def request_row(row: int, **fields: Any) -> dict[str, Any]:
 def step_row(step: int, start: float, end: float, **fields: Any) -> dict[str, Any]:
     """A row of steps.parquet; counts that are not given are 0, and nothing bound it."""
     counts = dict.fromkeys(SCHEMAS["steps"].names, 0)
-    return counts | {"step": step, "start": start, "launched": start, "end": end, "bound": "nothing"} | fields
+    launched = fields.get("launched", start)
+    known = {"step": step, "start": start, "launched": launched, "end": end, "planning": launched - start}
+    return counts | known | {"bound": "nothing"} | fields
 
 
 def span_row(row: int, slot: int, kind: str, start: float, end: float, **fields: Any) -> dict[str, Any]:

@@ -115,7 +115,10 @@ class CostModel:
         return computed + self.swap * swapped
 
     def alone(self, prompt_tokens: int, output_tokens: int, token_budget: int | None = None) -> float:
-        """Seconds that one request takes with the engine to itself, its prompt in chunks of `token_budget`."""
+        """Seconds that one request takes with the engine to itself, its prompt in chunks of `token_budget`.
+
+        All of the prompt is computed: what a prefix cache might hold of it is left out, as that is others' work.
+        """
         chunk = min(prompt_tokens, token_budget or prompt_tokens)
         ends: list[int] = [*range(chunk, prompt_tokens, chunk), prompt_tokens]
         decodes = output_tokens - 1

@@ -202,6 +202,13 @@ def _check_models(engines: list[tuple[Engine, dict[str, Setting]]], faults: Faul
     for model in dict.fromkeys(engine.model for engine, _ in engines if engine.kind == "torch"):
         if model not in SHAPES and "/" not in model and not Path(model).exists():
             faults.add("engine.model", f"{model!r} is no named shape and no folder; {nearest(model, SHAPES)}")
+    for model in dict.fromkeys(engine.model for engine, _ in engines if engine.kind == "simulated" and engine.swap_gb):
+        if model not in SHAPES:
+            faults.add(
+                "engine.model",
+                f"{model!r} is no named shape, and how large a token is for engine.swap_gb a simulated engine knows "
+                f"only of those; {nearest(model, SHAPES)}",
+            )
 
 
 def _check_together(engines: list[tuple[Engine, dict[str, Setting]]], chosen: list[Choice], faults: Faults) -> None:

@@ -51,8 +51,9 @@ def step_time() -> pl.Expr:
 
 @metric("scheduler_time", unit="s", table="steps", better="lower")
 def scheduler_time() -> pl.Expr:
-    """for each step, the batch was handed over - the step boundary: what deciding cost"""
-    return (pl.col("launched") - pl.col("start")).round(9)
+    """for each step, the batch was handed over - arrivals were taken in: what deciding cost, be it while the step
+    before was computed"""
+    return pl.col("planning").round(9)
 
 
 @metric("pace", unit="ratio", table="steps", shape="one", better="lower")
@@ -76,7 +77,7 @@ def padding_share() -> pl.Expr:
 
 @metric("evictions", unit="evictions", table="steps", shape="one", better="lower")
 def evictions() -> pl.Expr:
-    """times that a running request lost its blocks"""
+    """times that a running request lost its blocks, those swapped out included"""
     return pl.col("evicted").sum()
 
 

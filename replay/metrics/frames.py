@@ -55,8 +55,9 @@ def expected_seconds(cell: Cell) -> pl.Expr:
     prefills = pl.col("prefill_tokens") > 0
     prefill = pl.col("prefill_tokens") + pl.when(prefills).then(pl.col("padding_tokens")).otherwise(0)
     decodes = pl.col("decodes") + pl.when(prefills).then(0).otherwise(pl.col("padding_tokens"))
-    counts = {"prefill": prefill, "decode": decodes, "context": pl.col("context_tokens")}
-    return sum((cell.cost[name] * count for name, count in counts.items()), pl.lit(cell.cost["fixed"]))
+    swapped = pl.col("swapped_out") + pl.col("swapped_in")
+    counts = {"prefill": prefill, "decode": decodes, "context": pl.col("context_tokens"), "swap": swapped}
+    return sum((cell.cost.get(name, 0.0) * count for name, count in counts.items()), pl.lit(cell.cost["fixed"]))
 
 
 def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, window: Window) -> CellFrames:

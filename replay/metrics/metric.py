@@ -41,7 +41,7 @@ class Metric:
     @property
     def statistic(self) -> str:
         """What an aggregate's value is filed under: a count is a whole number."""
-        return "count" if self.unit in ("requests", "tokens", "evictions", "users") else "value"
+        return "count" if self.unit in ("requests", "tokens", "evictions", "blocks", "users") else "value"
 
 
 metrics: Registry[Metric] = Registry("metric")

@@ -13,7 +13,9 @@ from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE
 from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
 from replay.report.findings import Findings
+from replay.report.prefixes import prefix_cache
 from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
+from replay.report.utilisation import utilisation
 from replay.report.verdict import verdict
 
 RULES = f"""\
@@ -89,8 +91,7 @@ def what_was_run(findings: Findings) -> str:
         lines.append(", ".join(facts))
         lines += [f"  - {_transform(change)}" for change in trace.transforms]
         lines += [f"  - {note}" for note in trace.notes]
-    if any(trace.block_size is not None for trace in run.traces):
-        lines.append("no prefix cache: every prompt is computed in full")
+    lines += prefix_cache(findings)
     lines += [_engine(engine) for engine in manifest.get("engines") or []]
     if findings.simulated and not manifest.get("engines"):
         lines.append("engine: SIMULATED, a cost model on a virtual clock")
@@ -183,6 +184,7 @@ def results(findings: Findings, trace: str) -> list[str]:
         ]
     parts += ["### Who pays", *(table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by)))]
     parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]
+    parts += utilisation(findings, trace)
     return parts
 
 

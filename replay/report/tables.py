@@ -62,7 +62,9 @@ ENGINE = [
     Column("slots useful", "slot_useful", "value", percent),
     Column("slots idle", "slot_idle", "value", percent),
     Column("evictions", "evictions", "count", whole),
+    Column("swapped out", "swaps", "count", whole),
     Column("computed again", "recomputed_tokens", "count", whole),
+    Column("prefix hits", "cache_hit_rate", "value", percent),
     *(
         Column(f"bound by {bound}", f"bound_by_{bound}", "value", percent)
         for bound in ("gate", "slots", "blocks", "budget", "nothing")

@@ -51,13 +51,14 @@ def write_request(records: Records, request: Request, output_tokens: int, cost: 
 
 
 def write_step(records: Records, flight: Flight, start: float, launched: float, end: float) -> None:
-    """The row of a step that began at `start`, was handed over at `launched` and was back at `end`."""
+    """The row of a step that was handed over at `launched` and was back at `end`; it did not begin before `start`."""
     step, batch = flight.step, flight.batch
     records.steps.append(
         step=step.number,
         start=start,
-        launched=launched,
+        launched=max(launched, start),
         end=end,
+        planning=launched - step.now,
         waiting=flight.waiting,
         running=len(flight.residents),
         scheduled=len(batch.shares),

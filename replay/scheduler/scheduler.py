@@ -65,6 +65,7 @@ class Scheduler:
         self._flights: deque[Flight] = deque()  # steps under way, the oldest first
         self._closings: list[tuple[int, str]] = []  # spans that end after the step that is under way
         self._ended = 0.0  # when the last step ended
+        self._unwritten = 0  # evictions by plans that ran nobody, and so have no row
         self._batch_prompt = 0  # padded modes: the longest prompt of the batch at hand, and its steps so far
         self._batch_steps = 0
         predictor.start(output_tokens)
@@ -93,6 +94,7 @@ class Scheduler:
         step = self._step = Step(
             self.steps, now, self.state, self.mode, self.policy, self._predictor, self._cost, self._random
         )
+        step.evictions, self._unwritten = self._unwritten, 0
         self._receive(arrivals, step)
         self._expire(step)
         step.closed = False
@@ -105,7 +107,10 @@ class Scheduler:
             self._over(request, now, step)
         for request in step.evicted.values():
             self._close(request.row, "swapped" if request.swapped else "evicted")
-        return self._batch(step)
+        batch = self._batch(step)
+        if batch is None:
+            self._unwritten = step.evictions
+        return batch
 
     def advance(self, batch: Batch) -> None:
         """The executor has been given the batch of the last plan: count what it computes, as far as that is known.
@@ -141,7 +146,7 @@ class Scheduler:
         flight = self._flights.popleft()
         assert flight.batch is batch, "steps are completed in the order in which they were planned"
         step = flight.step
-        start, launched, self._ended = max(step.now, self._ended), max(launched, self._ended), end
+        start, self._ended = max(step.now, self._ended), end
         self._note(flight, start, launched, end)
         full = step.bound == "slots" and flight.waiting > 0
         self.mode.observe(Outcome(end - start, batch.decodes, step.size, len(flight.residents), full))
@@ -246,7 +251,7 @@ class Scheduler:
 
     def _batch(self, step: Step) -> Batch | None:
         if not step.shares:
-            return None  # copies to host memory that were planned go with the next batch
+            return None  # what it evicted, and the copies that this takes, go with the next batch
         shares = list(step.shares.values())
         if not self.mode.padded:
             return Batch(shares, None, *self.state.pool.host.take_copies())

@@ -51,7 +51,7 @@ class Step:
         self.evicted: dict[int, Request] = {}
         self.rejected: list[Request] = []
         self.caches = state.pool.prefix_cache and not mode.padded  # a plain `generate` shares no prefixes
-        self.evictions = 0  # those of requests that were admitted in this step do not count: they never ran
+        self.evictions = 0  # of requests that ran before; those who joined in this step never did
         self._state = state
         self._mode = mode
         self._policy = policy
