@@ -22,8 +22,9 @@ TokenIds = NDArray[np.int32]
 class Share:
     """One request's part in a step: `tokens` tokens from position `start` on, kept in the blocks of its table.
 
-    The table covers at least `start + tokens` positions. `samples` says that these are the last known tokens, so that
-    the step yields the next token of the answer.
+    The table covers at least `start + tokens` positions; it goes on growing, so `submit` takes what it needs of it.
+    Blocks before `start` may be other requests' too. `samples` says that these are the last known tokens, so that the
+    step yields the next token of the answer.
     """
 
     request: Request
@@ -55,7 +56,7 @@ class Batch:
     """All that one step computes: packed tokens, or a padded rectangle when `padding` is given.
 
     Before it computes, blocks are copied between the pool and host memory: all of `swap_out` (block, host block) first,
-    then all of `swap_in` (host block, block).
+    then all of `swap_in` (host block, block), which may come from host blocks that `swap_out` has just filled.
     """
 
     shares: list[Share]

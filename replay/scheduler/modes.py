@@ -59,7 +59,10 @@ modes: Registry[Callable[..., Mode]] = Registry("mode")
 
 @dataclass(slots=True, frozen=True)
 class BatchToEnd(Sized):
-    """What static and dynamic mode share: nobody joins or leaves between the first step of a batch and its last."""
+    """What static and dynamic mode share: nobody joins or leaves between the first step of a batch and its last.
+
+    As in a plain `generate`, prompts share no KV blocks, whether or not the engine has a prefix cache.
+    """
 
     padded: ClassVar[bool] = True
 

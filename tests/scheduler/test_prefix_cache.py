@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contents import Contents, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation import Replayed, request, simulate
@@ -13,7 +14,10 @@ from simulation import Replayed, request, simulate
 from replay.block_keys import chain
 from replay.executors.interface import CostModel
 from replay.pool import KVPool
-from replay.scheduler import Ordered, Step
+from replay.predictors import Oracle
+from replay.records import Records
+from replay.request import Request
+from replay.scheduler import Ordered, Scheduler, Step, modes, policies
 
 LINEAR = CostModel(fixed=0.0, prefill=0.001, decode=0.001)  # a token a millisecond
 HEAD = list(range(1, 9))  # eight tokens that prompts share: two blocks of four
@@ -227,3 +231,54 @@ def test_a_miscounted_reference_is_noticed() -> None:
     pool.tables[1] = list(pool.tables[0])
     with pytest.raises(AssertionError, match="miscounted"):
         pool.check_integrity()
+
+
+@pytest.mark.parametrize("host_blocks", [0, 8])
+def test_a_client_that_goes_away_leaves_what_it_shared_to_the_others(host_blocks: int) -> None:
+    # Fifty times: of two requests with one prefix the first, the second, or neither goes after so many steps; one more
+    # waits in vain. Then a last request needs the whole pool.
+    pool = KVPool(12, 4, host_blocks=host_blocks, prefix_cache=True)
+    lengths, prompts = [6] * 150 + [1], {150: list(range(500, 547))}
+    contents = Contents(12, host_blocks, 4, prompts)
+    scheduler = Scheduler(
+        policy=policies["fifo"](),
+        mode=modes["continuous"](max_running=2, token_budget=6),
+        pool=pool,
+        output_tokens=lengths,
+        predictor=Oracle(),
+        cost=LINEAR,
+        records=Records(),
+    )
+    now = 0.0
+
+    def run(arrivals: list[Request], gone: dict[int, Request]) -> None:
+        nonlocal now
+        for request_ in arrivals:
+            request_.block_keys = chain(np.array(prompts[request_.row], np.int32), 4)
+            contents.answers[request_.row] = []
+        step = 0
+        while (batch := scheduler.plan(now, arrivals)) is not None:
+            arrivals = []
+            contents.compute(batch)
+            scheduler.advance(batch)
+            now += 0.1
+            scheduler.complete(batch, now - 0.1, now)
+            if step in gone:
+                scheduler.cancel(gone[step], now, reason="client gone")
+            scheduler.check_integrity()
+            step += 1
+
+    for turn in range(50):
+        rows = range(3 * turn, 3 * turn + 3)
+        prompts |= {row: [*HEAD, 50 + turn % 3, row] for row in rows}
+        first, second, third = (request(row, now, 10, max_tokens=6) for row in rows)
+        run([first, second, third], {turn % 7: (first, second, third)[turn % 3], 1: third})
+        for one in (first, second):
+            assert contents.answers[one.row] == answer(prompts[one.row], one.generated)
+            assert one.status == "cancelled" or one.generated == 6
+        assert third.status in ("cancelled", "completed")
+        assert scheduler.idle
+        assert (pool.free_blocks, pool.host.free_blocks) == (12, host_blocks)
+    last = request(150, now, 47, max_tokens=1)
+    run([last], {})
+    assert (last.status, pool.free_blocks) == ("completed", 12)
