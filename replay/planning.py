@@ -6,13 +6,33 @@ The arithmetic is that of the build, with parameters counted from the configurat
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from replay.executors.pool_size import PoolSize
+from replay.executors.pool_size import GIB, PoolSize, size_pool
+from replay.executors.torch.accounting import ITEMSIZES
+from replay.executors.torch.model_facts import ModelFacts
 from replay.experiment.grid import Cell
 from replay.experiment.loading import Experiment
 from replay.experiment.settings import Engine
 from replay.scheduler import Mode
 from replay.traces.table import Trace
+
+UTILIZATION = 0.9  # of a device's memory, where nothing else is said: the rest is for what nobody counts
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """A model on a device: its pool, the number types of its weights and of the pool, and what step was reckoned with.
+
+    `device` is None for one that is not here.
+    """
+
+    facts: ModelFacts
+    pool: PoolSize
+    dtype: str
+    kv_dtype: str
+    step: tuple[int, int]
+    device: str | None
 
 
 def largest_step(modes: Iterable[Mode], longest_prompt: int) -> tuple[int, int]:
@@ -41,34 +61,45 @@ def step_of(experiment: Experiment, cells: Iterable[Cell], traces: Iterable[Trac
 def engine_pools(experiment: Experiment, cells: Sequence[Cell], traces: Sequence[Trace]) -> dict[Engine, PoolSize]:
     """The pools of those engines of the cells that have a share of the memory. Raises EngineError where none fits."""
     engines = dict.fromkeys(cell.engine for cell in cells if cell.engine.blocks is None)
-    pools = {engine: engine_pool(engine, step_of(experiment, cells, traces, engine)) for engine in engines}
+    pools = {engine: plan_pool(engine, step_of(experiment, cells, traces, engine)).pool for engine in engines}
     for pool in pools.values():
         pool.require()
     return pools
 
 
-def engine_pool(engine: Engine, step: tuple[int, int]) -> PoolSize:
-    """The pool of a torch engine with a `memory_utilization`, on the device that is here, as its memory is now.
+def plan_pool(engine: Engine, step: tuple[int, int], memory: int | None = None) -> Plan:
+    """The pool of a torch engine that may use `memory_utilization` (or 0.9) of a device of `memory` bytes.
 
-    Raises EngineError when there is no such model or device.
+    Without `memory`: of the engine's device, which is here, as its memory is now. For a device that is not here "auto"
+    is bfloat16. Raises EngineError when there is no such model or device.
     """
-    from replay.executors.torch.build import find_device, find_dtype  # late: torch is slow to import
-    from replay.executors.torch.memory import device_memory, size_pool
     from replay.executors.torch.model_facts import model_facts
 
-    assert engine.memory_utilization is not None, "otherwise the pool has as many blocks as kv_blocks says"
     facts = model_facts(engine.model)
-    device = find_device(engine.device)
-    dtype = find_dtype(engine.dtype, device)
-    return size_pool(
+    taken = swap = 0
+    device = None
+    if memory is None:
+        from replay.executors.torch.build import find_device, find_dtype  # late: torch is slow to import
+        from replay.executors.torch.memory import device_memory
+
+        place = find_device(engine.device)
+        dtype = str(find_dtype(engine.dtype, place)).removeprefix("torch.")
+        memory, taken = device_memory(place)
+        swap = int(engine.swap_gb * GIB) if place.type == "cpu" else 0
+        device = str(place)
+    else:
+        dtype = "bfloat16" if engine.dtype == "auto" else engine.dtype
+    kv_dtype = dtype if engine.kv_dtype == "auto" else engine.kv_dtype
+    pool = size_pool(
         facts.shape,
-        device=device,
-        memory=device_memory(device),
-        utilization=engine.memory_utilization,
-        weights=facts.parameters * dtype.itemsize,
-        dtype=dtype,
-        kv_dtype=dtype if engine.kv_dtype == "auto" else find_dtype(engine.kv_dtype, device),
+        memory=memory,
+        taken=taken,
+        utilization=engine.memory_utilization or UTILIZATION,
+        weights=facts.parameters * ITEMSIZES[dtype],
+        itemsize=ITEMSIZES[dtype],
+        kv_itemsize=ITEMSIZES[kv_dtype],
         block_size=engine.block_size,
         step=step,
-        swap_gb=engine.swap_gb,
+        swap=swap,
     )
+    return Plan(facts, pool, dtype, kv_dtype, step, device)

@@ -19,6 +19,7 @@ COMMANDS = {  # name: where it is, and its line in the help of the group
     "trace": ("replay.cli.trace:trace", "Import, show, transform or generate a trace."),
     "probe": ("replay.cli.probe:probe", "Measure this machine's ceilings, and a model at several batch sizes."),
     "model": ("replay.cli.model:model", "Import, show or try a model."),
+    "plan": ("replay.cli.plan:plan", "Say how large a batch fits into a device's memory."),
     "policies": ("replay.cli.listings:policies_command", "List the scheduling policies, with their options."),
     "modes": ("replay.cli.listings:modes_command", "List the batching modes, with their settings."),
     "init": ("replay.cli.init:init", "Print a commented experiment file to start from."),

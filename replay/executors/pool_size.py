@@ -80,6 +80,36 @@ class PoolSize:
         return self.blocks
 
 
+def size_pool(
+    shape: ModelShape,
+    *,
+    memory: int,
+    taken: int,
+    utilization: float,
+    weights: int,
+    itemsize: int,
+    kv_itemsize: int,
+    block_size: int,
+    step: tuple[int, int],
+    swap: int = 0,
+) -> PoolSize:
+    """The pool beside `weights` bytes of a model whose numbers have `itemsize` bytes, those of the pool `kv_itemsize`.
+
+    `step`: tokens of the largest step to come, and how many of them are sampled.
+    """
+    tokens, samples = step
+    return PoolSize(
+        memory=memory,
+        utilization=utilization,
+        weights=weights,
+        workspace=workspace_bytes(shape, tokens=tokens, samples=samples, itemsize=itemsize),
+        token_bytes=shape.kv_token_bytes(kv_itemsize),
+        block_size=block_size,
+        taken=taken,
+        swap=swap,
+    )
+
+
 def blocks_of(tokens: int, block_size: int) -> int:
     """Blocks that hold `tokens` tokens."""
     return -(-tokens // block_size)

@@ -13,9 +13,9 @@ from transformers import AutoTokenizer
 
 from replay.errors import EngineError, ExperimentError
 from replay.executors.model_shape import ModelShape
-from replay.executors.pool_size import GIB
+from replay.executors.pool_size import GIB, size_pool
 from replay.executors.torch.executor import Computing, TorchExecutor
-from replay.executors.torch.memory import device_memory, kv_shape, size_pool
+from replay.executors.torch.memory import device_memory, kv_shape
 from replay.executors.torch.models import load_model
 from replay.executors.torch.shapes import SHAPES
 from replay.registry import nearest
@@ -54,15 +54,15 @@ def build(
         assert blocks is None, "a pool has a number of blocks, or a share of the memory"
         blocks = size_pool(
             ModelShape.of(model.config.get_text_config().to_dict()),
-            device=place,
-            memory=memory,
+            memory=memory[0],
+            taken=memory[1],
             utilization=memory_utilization,
             weights=sum(each.numel() * each.element_size() for each in (*model.parameters(), *model.buffers())),
-            dtype=numbers,
-            kv_dtype=kept or numbers,
+            itemsize=numbers.itemsize,
+            kv_itemsize=(kept or numbers).itemsize,
             block_size=block_size,
             step=step,
-            swap_gb=swap_gb,
+            swap=int(swap_gb * GIB) if place.type == "cpu" else 0,
         ).require()
     assert blocks is not None, "a pool has a number of blocks, or a share of the memory"
     block_bytes = block_size * kv_shape(model.config).token_bytes(kept or numbers)

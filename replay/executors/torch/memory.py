@@ -13,8 +13,7 @@ import torch
 from transformers import PretrainedConfig
 
 from replay.errors import EngineError
-from replay.executors.model_shape import ModelShape
-from replay.executors.pool_size import GIB, PoolSize, workspace_bytes
+from replay.executors.pool_size import GIB
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,37 +72,6 @@ def device_memory(device: torch.device) -> tuple[int, int]:
     if available is None:
         raise EngineError(f"how much memory {device} has cannot be found out here; give engine.kv_blocks instead")
     return available, 0
-
-
-def size_pool(
-    shape: ModelShape,
-    *,
-    device: torch.device,
-    memory: tuple[int, int],
-    utilization: float,
-    weights: int,
-    dtype: torch.dtype,
-    kv_dtype: torch.dtype,
-    block_size: int,
-    step: tuple[int, int],
-    swap_gb: float = 0,
-) -> PoolSize:
-    """The pool for a share of `memory`, which is what `device_memory` said before `weights` bytes were loaded.
-
-    `step`: tokens, and sampled ones among them, of the largest step to come.
-    """
-    total, taken = memory
-    tokens, samples = step
-    return PoolSize(
-        memory=total,
-        utilization=utilization,
-        weights=weights,
-        workspace=workspace_bytes(shape, tokens=tokens, samples=samples, itemsize=dtype.itemsize),
-        token_bytes=shape.kv_token_bytes(kv_dtype.itemsize),
-        block_size=block_size,
-        taken=taken,
-        swap=int(swap_gb * GIB) if device.type == "cpu" else 0,
-    )
 
 
 def available_bytes(device: torch.device) -> int | None:
