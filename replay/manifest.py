@@ -53,13 +53,16 @@ def _cell_entry(experiment: Experiment, trace: Trace, cell: Cell) -> dict[str, A
         "simulated": cell.engine.kind == "simulated",
         "padded": mode.padded,
         "slots": mode.slots,
-        "blocks": cell.engine.kv_blocks,  # as asked for; as the engine has them once the cell runs
+        "blocks": cell.engine.blocks,  # as asked for; as the engine has them once the cell runs
         "host_blocks": None,
         "prefix_cache": cell.engine.prefix_cache and not mode.padded,
         "requests": trace.frame.height,
         "status": "pending",
         "error": None,
         "cost": None,  # seconds of a step as the engine's cost model has them: fitted at warm-up, or given
+        "work": None,  # the model's shape and bytes of its numbers: what FLOP and traffic of its steps are counted from
+        "ceilings": None,  # of its device, as `replay probe` had measured them before the run
+        "device_use": None,  # memory, and GPU use where it can be sampled, while the cell ran
         "valid": None,
         "invalid_reason": None,
         "lag_p99_ms": None,

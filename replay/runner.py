@@ -174,6 +174,7 @@ class Runner:
         records = Records()
         writer = RecordsWriter(records, folder / "cells" / cell.name)
         entry["cost"] = asdict(executor.cost)
+        entry.update(self._engines.account(cell))
         entry["blocks"], entry["host_blocks"] = executor.kv_blocks, executor.host_blocks
         replayer = Replayer(
             workload=requests,
@@ -199,7 +200,8 @@ class Runner:
             gc.freeze()  # a collection in the middle of a replay would look at all of this again
         with self._stop.gently():
             try:
-                entry["status"] = "complete" if replayer.run() else "interrupted"
+                with self._engines.watched(cell, entry):
+                    entry["status"] = "complete" if replayer.run() else "interrupted"
             except BaseException as fault:
                 replayer.abandon(f"the cell failed: {fault}")
                 raise
