@@ -13,6 +13,7 @@ from transformers import AutoConfig
 from replay.executors.interface import Batch, Executor, Share
 from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.models import dummy_model
+from replay.executors.torch.native import load
 from replay.executors.torch.warm_up import grid
 
 
@@ -97,7 +98,7 @@ def test_what_it_says_of_itself(executor: TorchExecutor) -> None:
         "architecture": "LlamaForCausalLM",
         "weights": "dummy",
         "dtype": "float32",
-        "attention": "torch",
+        "attention": "torch" if load()[0] is None else "native",
         "forward": "fused",
         "linears": "plain",
         "kv_blocks": 64,

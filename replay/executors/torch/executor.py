@@ -17,6 +17,7 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from replay.errors import EngineError
 from replay.executors.interface import Batch, CostModel, Description, Padding, TokenIds
 from replay.executors.torch.attention import Paged, TorchPaged
 from replay.executors.torch.forward import build_forward
@@ -25,6 +26,8 @@ from replay.executors.torch.layout import Integers, Layout, Row, Rows, lay_out
 from replay.executors.torch.linears import choose
 from replay.executors.torch.memory import check_kv_fits, kv_shape
 from replay.executors.torch.models import max_context
+from replay.executors.torch.native import load
+from replay.executors.torch.native_paged import NativeOperations, NativePaged, native_for
 from replay.executors.torch.operations import Operations, TorchOperations
 from replay.executors.torch.sequences import Sequences, Taken
 from replay.executors.torch.steps import Steps, TorchSteps
@@ -101,7 +104,7 @@ class TorchExecutor:
             host_blocks=computing.host_blocks,
         )
         self._linears = choose(computing.linears, self.device, self.dtype)
-        attention = _choose_attention(computing.attention, self.device)
+        attention = _choose_attention(computing.attention, self.device, self.dtype, kv_dtype)
         positions = min(self.max_context or blocks * block_size, blocks * block_size)
         forward = build_forward(
             model,
@@ -120,7 +123,8 @@ class TorchExecutor:
             heads = model.config.get_text_config().num_attention_heads
             self._steps = TritonSteps(forward, self._cache, _greedy, heads=heads, positions=positions, graphs=graphs)
         else:
-            self._steps = TorchSteps(forward, self.device, self._paged(attention), _greedy, attention)
+            heads = model.config.get_text_config().num_attention_heads
+            self._steps = TorchSteps(forward, self.device, self._paged(attention, heads), _greedy, attention)
         self._sequences = Sequences([], [])
         self._flights: deque[Flight] = deque()
 
@@ -137,6 +141,7 @@ class TorchExecutor:
             "forward": {"Decoder": "fused", "ModuleForward": "modules"}[self._forward],
             "linears": self._linears,
             "attention": self._steps.name,
+            "native_code": native_for(self.dtype, self._cache.dtype, self.device)[1],
             "cuda_graphs": getattr(self._steps, "captured", []),
             "overlap": self.overlaps,
             "kv_dtype": str(self._cache.dtype).removeprefix("torch."),
@@ -224,19 +229,32 @@ class TorchExecutor:
         layout = lay_out(rows, padding, self._cache.block_size, self._cache.spare_block)
         return self._steps.run(layout, late)[: layout.samples]
 
-    def _paged(self, attention: str) -> Callable[[Layout], Paged]:
+    def _paged(self, attention: str, heads: int) -> Callable[[Layout], Paged]:
         """What prepares a step's attention of this kind."""
-        assert attention == "torch", f"attention by {attention} has no steps of its own"
-        return lambda layout: TorchPaged(layout, self._cache, self.dtype)
+        if attention != "native":
+            return lambda layout: TorchPaged(layout, self._cache, self.dtype)
+        native, _ = load()
+        assert native is not None
+        return lambda layout: NativePaged(layout, self._cache, native, heads)
 
 
-def _choose_attention(kind: str, device: torch.device) -> str:
-    if kind != "auto":
+def _choose_attention(kind: str, device: torch.device, dtype: torch.dtype, kv_dtype: torch.dtype) -> str:
+    """The kind of attention to use; EngineError where the compiled one is asked for and there is none."""
+    if kind == "auto" and device.type == "cuda":
+        return "triton"
+    if kind not in ("auto", "native"):
         return kind
-    return "triton" if device.type == "cuda" else "torch"
+    native, reason = native_for(dtype, kv_dtype, device)
+    if kind == "native" and native is None:
+        raise EngineError(f"engine.attention = 'native' cannot be used: {reason}; 'auto' takes what there is")
+    return "torch" if native is None else "native"
 
 
 def _operations(attention: str) -> Operations:
+    if attention == "native":
+        native, _ = load()
+        assert native is not None
+        return NativeOperations(native)
     if attention != "triton":
         return TorchOperations()
     from replay.executors.torch.triton_attention import TritonOperations
