@@ -213,6 +213,8 @@ def _check_models(engines: list[tuple[Engine, dict[str, Setting]]], faults: Faul
 
 def _check_together(engines: list[tuple[Engine, dict[str, Setting]]], chosen: list[Choice], faults: Faults) -> None:
     """Settings that are right one by one and wrong together."""
+    if any(engine.memory_utilization and "kv_blocks" in engine.model_fields_set for engine, _ in engines):
+        faults.add("engine.memory_utilization", "stands in place of engine.kv_blocks; give one of the two")
     waiting = min((engine.max_waiting for engine, _ in engines), default=None)
     for choice in chosen:
         size = _mode(choice).slots if choice.settings.get("batch_size") else None

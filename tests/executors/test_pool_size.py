@@ -79,8 +79,8 @@ def test_a_pool_that_cannot_be_is_refused_with_the_arithmetic() -> None:
         pool.require()
     assert str(fault.value) == (
         "engine.memory_utilization = 0.9 leaves no room for a KV pool: 0.9 x 8.00 GiB - 15.00 GiB of weights - "
-        "0.50 GiB of workspace = -8.30 GiB, and 2 blocks of 2,097,152 bytes are the least; take a larger share, a smaller model "
-        "or a narrower dtype"
+        "0.50 GiB of workspace = -8.30 GiB, and 2 blocks of 2,097,152 bytes are the least; take a larger share, a "
+        "smaller model or a narrower dtype"
     )
 
 
