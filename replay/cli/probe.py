@@ -33,6 +33,7 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="As engine.threads; torch's own by default.")
 @click.option("--dtype", default="auto", show_default=True, metavar="NAME", help="As engine.dtype.")
 @click.option("--model", metavar="NAME", help="Also time decode steps of this model, as engine.model.")
+@click.option("--linears", metavar="NAME", help="With --model: as engine.linears.  [default: auto]")
 @click.option("--batch-sizes", callback=_sizes, metavar="N,N,...", help="With --model: which.  [default: 1,8,32]")
 @click.option("--context", type=click.IntRange(min=1), metavar="TOKENS", help="With --model: of each.  [default: 256]")
 @click.option("--price-per-hour", type=float, metavar="PRICE", help="With --model: tell the cost of tokens too.")
@@ -44,6 +45,7 @@ def probe(
     threads: int | None,
     dtype: str,
     model: str | None,
+    linears: str | None,
     batch_sizes: list[int] | None,
     context: int | None,
     price_per_hour: float | None,
@@ -62,7 +64,12 @@ def probe(
       replay probe
       replay probe --model smollm2-135m --batch-sizes 1,8,32 --price-per-hour 0.10
     """
-    given = {"--batch-sizes": batch_sizes, "--context": context, "--price-per-hour": price_per_hour}
+    given = {
+        "--linears": linears,
+        "--batch-sizes": batch_sizes,
+        "--context": context,
+        "--price-per-hour": price_per_hour,
+    }
     if model is None and (stray := [name for name, value in given.items() if value is not None]):
         raise click.UsageError(f"{stray[0]} says how a model is timed: name one with --model")
     if price_per_hour is not None and not 0 < price_per_hour < float("inf"):
@@ -94,6 +101,7 @@ def probe(
             device=device,
             threads=threads,
             dtype=dtype,
+            linears=linears or "auto",
             batch_sizes=batch_sizes or [1, 8, 32],
             context=context or 256,
             price_per_hour=price_per_hour,

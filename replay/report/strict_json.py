@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from replay.metrics import metrics
@@ -33,7 +34,14 @@ def summary_json(findings: Findings, sentences: list[str]) -> str:
         "verdict": sentences,
         "metrics": {name: {"unit": metrics[name].unit, "definition": metrics[name].formula} for name in metrics},
         "cells": [
-            {"cell": cell.name, **{fact: getattr(cell, fact) for fact in facts}, "metrics": nested.get(cell.name)}
+            {
+                "cell": cell.name,
+                **{fact: getattr(cell, fact) for fact in facts},
+                "ceilings": None if cell.ceilings is None else asdict(cell.ceilings),
+                "device_use": cell.device_use,
+                "price_per_hour": cell.price_per_hour,
+                "metrics": nested.get(cell.name),
+            }
             for cell in run.cells
         ],
         "comparisons": [

@@ -121,7 +121,7 @@ def refused(*options: str) -> Result:
     return result
 
 
-@pytest.mark.parametrize("option", ["--batch-sizes=1", "--context=8", "--price-per-hour=1"])
+@pytest.mark.parametrize("option", ["--linears=plain", "--batch-sizes=1", "--context=8", "--price-per-hour=1"])
 def test_options_of_a_model_need_one(option: str) -> None:
     name = option.partition("=")[0]
     assert f"{name} says how a model is timed: name one with --model" in refused(option).output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from replay.executors.model_shape import ModelShape
 from replay.executors.work import Work
 from replay.metrics import Measured, measure
 from replay.report.findings import find
+from replay.report.strict_json import summary_json
 from replay.report.utilisation import utilisation
 from replay.results import read_run
 
@@ -145,6 +147,17 @@ def test_the_cost_of_tokens_by_hand(tmp_path: Path) -> None:
     # 2 tokens in 0.53 s, at 3.60 an hour: 0.00053 for 2 tokens
     found = measure(read_run(two_steps(tmp_path, settings={"engine": {"price_per_hour": 3.6}})))
     assert value(found, "cost_per_million_tokens") == pytest.approx(0.00053 / 2 * 1e6)
+
+
+def test_the_json_holds_what_the_shares_are_of(tmp_path: Path) -> None:
+    use = {"memory": 3 * 2**30, "memory_source": "tensors"}
+    findings = find(read_run(two_steps(tmp_path, work=WORK, ceilings=CEILINGS, device_use=use)))
+    document = json.loads(summary_json(findings, []))
+    (cell,) = document["cells"]
+    assert (cell["ceilings"], cell["device_use"], cell["price_per_hour"]) == (CEILINGS, use, None)
+    assert cell["metrics"]["all"]["all"]["mfu"]["n"] == 2
+    assert cell["metrics"]["all"]["all"]["gpu_use"] == {"value": None}
+    assert document["metrics"]["mfu"]["definition"].startswith("for each step, model FLOP")
 
 
 def part(folder: Path) -> str:

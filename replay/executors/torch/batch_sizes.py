@@ -87,6 +87,7 @@ def time_batch_sizes(
     device: str,
     threads: int | None,
     dtype: str,
+    linears: str,
     batch_sizes: list[int],
     context: int,
     price_per_hour: float | None,
@@ -100,6 +101,7 @@ def time_batch_sizes(
         device=device,
         threads=threads,
         dtype=dtype,
+        linears=linears,
         blocks=blocks_needed(max(batch_sizes), context, BLOCK_SIZE),
         block_size=BLOCK_SIZE,
     )

@@ -85,8 +85,8 @@ def nvml_sampler(device: torch.device) -> Callable[[], float] | None:
         import pynvml  # of the package nvidia-ml-py, which need not be there
 
         pynvml.nvmlInit()
-        identity = f"GPU-{torch.cuda.get_device_properties(device).uuid}"  # indices may differ from torch's
-        handle = pynvml.nvmlDeviceGetHandleByUUID(identity)
+        identity = str(torch.cuda.get_device_properties(device).uuid)  # indices may differ from torch's
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{identity.removeprefix('GPU-')}")
         utilisation: Callable[[Any], Any] = pynvml.nvmlDeviceGetUtilizationRates
         utilisation(handle)
     except Exception:  # no package, no driver, no permission, a slice of a GPU: all mean that nothing is known
