@@ -25,7 +25,7 @@ kind        = "torch"    # or "simulated": a cost model on a virtual clock
 model       = "tiny"     # a named shape with dummy weights, a folder, or a hub name
 threads     = 1          # left out: as many as torch likes
 block_size  = 16         # tokens in one KV block
-kv_blocks   = 1024
+kv_blocks   = 1024       # or memory_utilization = 0.9: as many as fit into this share of the device's memory
 max_waiting = 1024       # more are rejected
 # cost = { fixed_ms = 15.0, prefill_ms = 0.25, decode_ms = 0.2, context_ms = 0.0012 }
 #                        # a simulated step: so long, and so much for each token of each kind; a real run prints its own
