@@ -229,6 +229,7 @@ def check_work(replayed: Replayed) -> None:
     assert [one.furthest for one in replayed.objects] == furthest
     for row, cached in enumerate(rows["cached_tokens"]):
         assert cached in (None, found.get(row)), "a hit is counted once, at the first admission"
+        assert cached is None or cached < replayed.objects[row].prompt_tokens
     steps = replayed.steps
     lost = rows["evictions"].sum() - steps["evicted"].sum()
     assert lost == 0 or (lost > 0 and (rows["status"] != "completed").any()), "only if nobody ran any more"

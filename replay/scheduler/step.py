@@ -52,6 +52,7 @@ class Step:
         self.rejected: list[Request] = []
         self.caches = state.pool.prefix_cache and not mode.padded  # a plain `generate` shares no prefixes
         self.evictions = 0  # of requests that ran before; those who joined in this step never did
+        self._newcomers: set[int] = set()  # rows that were admitted for the first time
         self._state = state
         self._mode = mode
         self._policy = policy
@@ -165,6 +166,8 @@ class Step:
         samples = end == request.context
         self.shares[request.row] = Share(request, start, granted, samples, pool.tables[request.row])
         if joins:
+            if request.admitted is None:
+                self._newcomers.add(request.row)
             self._state.admit(request, self.now, start if self.caches else None)
             self.admitted[request.row] = request
             self._policy.on_admit(request, self)
@@ -190,12 +193,14 @@ class Step:
         if share is not None and self.budget is not None and self._mode.budget is not None:
             self.budget = min(self._mode.budget, self.budget + share.tokens)
         self._state.evict(request, swap=swap)
-        if not joined:
+        if joined:
+            del self.admitted[request.row]
+            if request.row in self._newcomers:
+                request.admitted = request.cached_tokens = None  # its admission is undone
+        else:
             self.evictions += 1
             request.evictions += 1
             request.swaps += swap
-        elif self.admitted.pop(request.row).admitted == self.now:
-            request.admitted = request.cached_tokens = None  # its admission is undone
         self.evicted[request.row] = request
         self._policy.on_evict(request, self)
         self._policy.enqueue(request, self)
