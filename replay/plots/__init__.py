@@ -7,7 +7,7 @@ from pathlib import Path
 
 import replay.plots.headless  # noqa: F401  # first: the others import matplotlib
 from replay.metrics import Measured
-from replay.plots import batch_sizes, distributions, latency, slots, timeline, tradeoff, users
+from replay.plots import batch_sizes, distributions, latency, roofline, slots, timeline, tradeoff, users
 from replay.plots.canvas import look, save
 from replay.plots.registry import Plot, plots
 from replay.plots.view import View, views
@@ -21,6 +21,7 @@ __all__ = [
     "draw_all",
     "latency",
     "plots",
+    "roofline",
     "slots",
     "timeline",
     "tradeoff",

@@ -38,6 +38,7 @@ PICTURES = {
     "timeline": "Running, waiting and KV use over time",
     "batch_sizes": "Batch sizes that adapt, over time",
     "users": "Latency by user",
+    "roofline": "What was computed for each byte moved, under the machine's roof",
 }
 
 
