@@ -176,6 +176,7 @@ class Runner:
         entry["cost"] = asdict(executor.cost)
         entry.update(self._engines.account(cell))
         entry["blocks"], entry["host_blocks"] = executor.kv_blocks, executor.host_blocks
+        write_manifest(folder, manifest)  # whatever ends the cell, its rows can be told with what is known by now
         replayer = Replayer(
             workload=requests,
             executor=executor,

@@ -75,6 +75,10 @@ def probe(
     if price_per_hour is not None and not 0 < price_per_hour < float("inf"):
         raise click.UsageError(f"--price-per-hour {price_per_hour:g}: must be more than 0")
     say = _quiet if (options or {}).get("quiet") else _remark
+    if model is not None:
+        from replay.executors.torch.model_facts import check_name
+
+        check_name(model)  # before anything is measured
     say("measuring memory and arithmetic")
     from replay.ceilings import cache_file, keep_ceilings
     from replay.executors.torch.probe import measure_ceilings

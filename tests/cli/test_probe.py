@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from replay.ceilings import read_ceilings
 from replay.cli import group
-from replay.errors import ExperimentError
+from replay.errors import ReplayError
 
 
 @pytest.fixture(scope="module")
@@ -140,13 +140,14 @@ def test_a_price_is_more_than_nothing(price: str) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (["--model", "tinny"], "there is no model 'tinny': it is no named shape and no folder; did you mean 'tiny'?"),
         (["--device", "tpu"], "engine.device = 'tpu' is no device"),
         (["--dtype", "floa32"], "engine.dtype = 'floa32' is no number type: did you mean 'float32'?"),
     ],
 )
 def test_names_that_are_none_are_told_as_an_engine_tells_them(options: list[str], sentence: str) -> None:
     fault = CliRunner().invoke(group, ["probe", *options]).exception
-    assert isinstance(fault, ExperimentError)
+    assert isinstance(fault, ReplayError)
     assert sentence in str(fault)
 
 
