@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from greedy import ANSWER, DEVICE, MODELS, PROMPTS, Driver, paged_executor, reference
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from replay.executors.interface import Padding
@@ -15,16 +15,11 @@ from replay.executors.torch.executor import Computing
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Row, Rows, lay_out
 from replay.executors.torch.operations import TorchOperations
+from replay.executors.torch.step_words import Sizes, sizes_of, write_words
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from replay.executors.torch.triton_attention import (
-    Numbers,
-    TritonOperations,
-    TritonPaged,
-    tokens_per_tile,
-    words_of,
-)
+from replay.executors.torch.triton_attention import Numbers, TritonOperations, TritonPaged, tokens_per_tile
 
 BLOCKS = 40
 CUDA = DEVICE.type == "cuda"
@@ -44,13 +39,21 @@ def pool(kv_heads: int, head_dim: int, block_size: int) -> KVCache:
     return cache
 
 
-@settings(max_examples=200 if CUDA else 12, deadline=None)
+def spread(packed: torch.Tensor, place: np.ndarray, real: np.ndarray, tokens: int) -> torch.Tensor:
+    """The real ones of packed tokens at their places among `tokens`, whose rest is 1."""
+    filled = torch.ones((tokens, *packed.shape[1:]), device=packed.device)
+    filled[place] = packed[real]
+    return filled
+
+
+@settings(max_examples=30 if CUDA else 12, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(
     sizes=st.lists(st.tuples(st.integers(0, 30), st.sampled_from([1, 1, 1, 2, 5, 19])), min_size=1, max_size=6),
     shape=st.sampled_from([(1, 1, 16), (4, 2, 64), (9, 3, 64), (6, 1, 48), (2, 2, 20), (8, 1, 128)]),
     block_size=st.sampled_from([1, 3, 16]),
     units=st.sampled_from([1, 8, 132]),
     padded=st.booleans(),
+    more=st.sampled_from([0, 0, 3]),
     seed=st.integers(0, 2**16),
 )
 def test_attention(
@@ -59,6 +62,7 @@ def test_attention(
     block_size: int,
     units: int,
     padded: bool,
+    more: int,
     seed: int,
 ) -> None:
     heads, kv_heads, head_dim = shape
@@ -80,17 +84,27 @@ def test_attention(
     plain, ours = pool(*shape[1:], block_size), pool(*shape[1:], block_size)
     expected = TorchPaged(layout, plain, torch.float32).rotate_and_attend(0, packed.clone(), cos, sin, 0.3)
     late = np.full(sum(len(row.ids) for row in rows), -1)
-    words, counts = words_of(layout, late, tokens_per_tile=tokens_per_tile(heads, kv_heads))
+    per_tile = tokens_per_tile(heads, kv_heads)
+    exact = sizes_of(layout, per_tile)
+    counts = Sizes(exact.singles + more, exact.rows + more, exact.tokens + more, exact.tiles + more)
+    words = write_words(layout, late, counts, tokens_per_tile=per_tile, spare_block=BLOCKS)
     numbers = Numbers.of(torch.from_numpy(words).to(DEVICE), counts)
+    real = np.flatnonzero(layout.source >= 0)
+    place = real + more * (real >= exact.singles)  # where it lies among the filling
+    packed, cos, sin = (spread(each, place, real, counts.all_tokens) for each in (packed, cos, sin))
     paged = TritonPaged(ours, numbers, counts, heads, units)
     found = paged.rotate_and_attend(0, packed.clone(), cos, sin, 0.3)
-    real = torch.from_numpy(layout.source >= 0)
-    torch.testing.assert_close(found[real], expected[real], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[place], expected[real], rtol=1e-4, atol=1e-5)
+    sampled = layout.sampled + more * (layout.sampled >= exact.singles)
+    assert numbers.sampled[: len(sampled)].tolist() == sampled.tolist()
     torch.testing.assert_close(ours.pools[0][:, :BLOCKS], plain.pools[0][:, :BLOCKS], rtol=1e-5, atol=1e-6)
     query, key, value = packed[:, :heads], packed[:, heads:-kv_heads], packed[:, -kv_heads:]
-    expected = TorchPaged(layout, plain, torch.float32).attend(0, query, key, value, 0.3)
+    where = torch.zeros(len(layout.ids), dtype=torch.int64)
+    where[real] = torch.from_numpy(place)
+    given = (each[where.to(DEVICE)] for each in (query, key, value))
+    expected = TorchPaged(layout, plain, torch.float32).attend(0, *given, 0.3)
     found = TritonPaged(ours, numbers, counts, heads, units).attend(0, query, key, value, 0.3)
-    torch.testing.assert_close(found[real], expected[real], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[place], expected[real], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("width", [64, 576, 1500])
@@ -119,7 +133,8 @@ def test_greedy_tokens(name: str, graphs: bool, overlap: bool) -> None:
     if graphs:
         engine.warm_up(rows=4, tokens=32, context=64, slots=4, seconds=0.01)
         captured = engine.describe().details["cuda_graphs"]
-        assert captured == ([1, 2, 4] if name != "gpt2" else [])  # steps of more rows go without
+        fused = ["1+0", "2+0", "4+0", "8+16", "8+32"]
+        assert captured == (fused if name != "gpt2" else [])  # steps of more rows go without
     driver = Driver(engine, scatter=3)
     driver.spoil()
     answers = ANSWER if CUDA else 3

@@ -28,8 +28,8 @@ class Steps(Protocol):
         work. `late` [ids handed in] says which of them the step before samples, by their places among its own; -1: the
         id is in the layout."""
 
-    def warm_up(self, rows: int) -> None:
-        """Prepare for steps of up to `rows` decodes."""
+    def warm_up(self, rows: int, tokens: int) -> None:
+        """Prepare for steps of up to `rows` decodes and `tokens` tokens of prompts."""
 
 
 class TorchSteps:
@@ -54,7 +54,7 @@ class TorchSteps:
         self._last = self._sample(self._forward(ids, positions, sampled, self._paged(layout)))
         return self._last
 
-    def warm_up(self, rows: int) -> None:
+    def warm_up(self, rows: int, tokens: int) -> None:
         """Nothing is prepared."""
 
     def _to_device(self, numbers: Integers) -> Tensor:

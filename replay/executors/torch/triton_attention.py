@@ -6,90 +6,46 @@ A step's numbers reach the device as one array of 32-bit integers. It does not k
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-import numpy as np
 import torch
 import triton
-from numpy.typing import NDArray
 from torch import Tensor
 
 from replay.executors.torch import triton_kernels as kernels
 from replay.executors.torch.kv_cache import KVCache
-from replay.executors.torch.layout import Layout
+from replay.executors.torch.step_words import Segments, Sizes
 
 LEAST_QUERIES = 16  # rows of a matrix product, at least
 CHUNK_QUERIES = 64  # rows of a chunk's tile: tokens x query heads of a KV head
 KEYS = 64
 MOST_SPLITS = 16
-Words = NDArray[np.int32]
-
-
-@dataclass(slots=True, frozen=True)
-class Sizes:
-    """How many of each there are in a step's numbers: what tells one array of them apart."""
-
-    tokens: int
-    samples: int
-    singles: int
-    tiles: int
-    rows: int
+HEADS_AT_ONCE = 8  # of one token, that one program rotates and writes
 
 
 @dataclass(slots=True)
 class Numbers:
-    """A step's integers as views of one array, on the host or on the device."""
+    """A step's integers on the device: `Segments` as tensors."""
 
-    ids: Tensor  # [tokens]
-    late: Tensor  # [tokens] the index among the ids sampled last that is this token's id; -1: `ids` has it
-    positions: Tensor  # [tokens]
-    blocks: Tensor  # [tokens]
-    offsets: Tensor  # [tokens]
-    sampled: Tensor  # [samples]
-    tile_first: Tensor  # [singles + tiles], those of single tokens first, as all of the tiles
+    ids: Tensor
+    late: Tensor
+    positions: Tensor
+    blocks: Tensor
+    offsets: Tensor
+    sampled: Tensor
+    tile_first: Tensor
     tile_tokens: Tensor
     tile_row: Tensor
     tile_context: Tensor
-    stride: Tensor  # [1] of the tables
-    tables: Tensor  # [rows * stride]
+    stride: Tensor
+    tables: Tensor
 
     @classmethod
     def of(cls, words: Tensor, sizes: Sizes) -> Numbers:
-        """The views of an array that `words_of` made."""
-        tiles = sizes.singles + sizes.tiles
-        lengths = [sizes.tokens] * 5 + [sizes.samples] + [tiles] * 4 + [1]
-        parts = torch.split(words, [*lengths, len(words) - sum(lengths)])
-        return cls(*parts)
-
-
-def words_of(layout: Layout, late: NDArray[np.int64], *, tokens_per_tile: int) -> tuple[Words, Sizes]:
-    """A layout as one array; `late` [ids handed in] tells which of them are still on the device."""
-    singles = layout.singles
-    counts = -(-layout.widths[singles:] // tokens_per_tile)
-    row = np.repeat(np.arange(singles, len(layout.widths)), counts)
-    number = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    begin = number * tokens_per_tile
-    tokens = np.minimum(layout.widths[row] - begin, tokens_per_tile)
-    first = layout.firsts[row] + begin
-    context = layout.contexts[row] if layout.padded else layout.positions[first + tokens - 1] + 1
-    one = np.arange(singles)
-    parts = [
-        layout.ids,
-        np.where(layout.source >= 0, late[layout.source], -1),
-        layout.positions,
-        layout.blocks,
-        layout.offsets,
-        layout.sampled,
-        np.concatenate([one, first]),
-        np.concatenate([np.ones(singles, dtype=np.int64), tokens]),
-        np.concatenate([one, row]),
-        np.concatenate([layout.contexts[:singles], context]),
-        [layout.tables.shape[1]],
-        layout.tables.reshape(-1),
-    ]
-    words = np.concatenate([np.asarray(part, dtype=np.int32) for part in parts])
-    sizes = Sizes(len(layout.ids), len(layout.sampled), singles, len(row), len(layout.widths))
-    return words, sizes
+        """The views of an array that lies on the device."""
+        segments: Any = Segments.of(words, sizes)  # type: ignore[arg-type]  # a tensor is sliced as an array is
+        return cls(*(getattr(segments, field.name) for field in fields(Segments)))
 
 
 def tokens_per_tile(heads: int, kv_heads: int) -> int:
@@ -133,7 +89,7 @@ class TritonPaged:
         self.layers += 1
         cache, numbers = self.cache, self.numbers
         keys, values = cache.pools[layer]
-        kernels.rotate_and_write[(len(heads), heads.shape[1])](
+        kernels.rotate_and_write[(len(heads), triton.cdiv(heads.shape[1], HEADS_AT_ONCE))](
             heads,
             cos,
             sin,
@@ -146,6 +102,7 @@ class TritonPaged:
             cache.head_dim,
             triton.next_power_of_2(cache.head_dim // 2),
             cache.block_size,
+            HEADS_AT_ONCE,
         )
         return self._attend(layer, heads, scale)
 

@@ -79,7 +79,7 @@ def attend_tiles(
         largest = higher
 
     if SPLITS == 1:
-        result = attended / total[:, None]
+        result = attended / tl.where(total == 0.0, 1.0, total)[:, None]  # a row of filling saw nothing
         target = ((first + token).to(tl.int64) * HEADS + head) * HEAD_DIM
         tl.store(
             out + target[:, None] + dim[None, :],
@@ -131,33 +131,34 @@ def rotate_and_write(
     HEAD_DIM: tl.constexpr,
     PADDED_HALF: tl.constexpr,
     BLOCK_SIZE: tl.constexpr,
+    AT_ONCE: tl.constexpr,  # heads that one program takes
 ):
-    token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    token = tl.program_id(0).to(tl.int64)
     HALF: tl.constexpr = HEAD_DIM // 2
+    head = tl.program_id(1) * AT_ONCE + tl.arange(0, AT_ONCE)
     dim = tl.arange(0, PADDED_HALF)
-    mask = dim < HALF
-    line = heads + (token * (HEADS + 2 * KV_HEADS) + head) * HEAD_DIM
-    first = tl.load(line + dim, mask=mask, other=0.0)
-    second = tl.load(line + HALF + dim, mask=mask, other=0.0)
-    if head < HEADS + KV_HEADS:
-        c = tl.load(cos + token * HALF + dim, mask=mask, other=0.0)
-        s = tl.load(sin + token * HALF + dim, mask=mask, other=0.0)
-        a, b = first.to(tl.float32), second.to(tl.float32)
-        first = (a * c - b * s).to(heads.dtype.element_ty)
-        second = (b * c + a * s).to(heads.dtype.element_ty)
-    if head < HEADS:
-        tl.store(line + dim, first, mask=mask)
-        tl.store(line + HALF + dim, second, mask=mask)
-    else:
-        block, offset = tl.load(blocks + token).to(tl.int64), tl.load(offsets + token)
-        kept = (head - HEADS) % KV_HEADS
-        place = ((block * KV_HEADS + kept) * BLOCK_SIZE + offset) * HEAD_DIM
-        if head < HEADS + KV_HEADS:
-            tl.store(keys + place + dim, first.to(keys.dtype.element_ty), mask=mask)
-            tl.store(keys + place + HALF + dim, second.to(keys.dtype.element_ty), mask=mask)
-        else:
-            tl.store(values + place + dim, first.to(values.dtype.element_ty), mask=mask)
-            tl.store(values + place + HALF + dim, second.to(values.dtype.element_ty), mask=mask)
+    inside = (dim < HALF)[None, :]
+    line = ((token * (HEADS + 2 * KV_HEADS) + head) * HEAD_DIM)[:, None] + dim[None, :]
+    given = (head < HEADS + 2 * KV_HEADS)[:, None] & inside
+    first = tl.load(heads + line, mask=given, other=0.0)
+    second = tl.load(heads + line + HALF, mask=given, other=0.0)
+    c = tl.load(cos + token * HALF + dim, mask=dim < HALF, other=0.0)[None, :]
+    s = tl.load(sin + token * HALF + dim, mask=dim < HALF, other=0.0)[None, :]
+    a, b = first.to(tl.float32), second.to(tl.float32)
+    turned_first = (a * c - b * s).to(heads.dtype.element_ty)
+    turned_second = (b * c + a * s).to(heads.dtype.element_ty)
+    is_query = (head < HEADS)[:, None] & inside
+    tl.store(heads + line, turned_first, mask=is_query)
+    tl.store(heads + line + HALF, turned_second, mask=is_query)
+    block, offset = tl.load(blocks + token).to(tl.int64), tl.load(offsets + token)
+    kept = (head - HEADS) % KV_HEADS
+    place = (((block * KV_HEADS + kept) * BLOCK_SIZE + offset) * HEAD_DIM)[:, None] + dim[None, :]
+    is_key = ((head >= HEADS) & (head < HEADS + KV_HEADS))[:, None] & inside
+    tl.store(keys + place, turned_first.to(keys.dtype.element_ty), mask=is_key)
+    tl.store(keys + place + HALF, turned_second.to(keys.dtype.element_ty), mask=is_key)
+    is_value = ((head >= HEADS + KV_HEADS) & (head < HEADS + 2 * KV_HEADS))[:, None] & inside
+    tl.store(values + place, first.to(values.dtype.element_ty), mask=is_value)
+    tl.store(values + place + HALF, second.to(values.dtype.element_ty), mask=is_value)
 
 
 @triton.jit

@@ -1,37 +1,43 @@
-"""Steps on a CUDA device: one copy of integers, our Triton kernels, and decodes as captured CUDA graphs.
+"""Steps on a CUDA device: one copy of integers, our Triton kernels, and whole steps as captured CUDA graphs.
 
-A captured graph replays the kernels of a whole step without Python; it is captured for a number of rows, and a step of
-fewer is filled up with rows that write to the spare block. It does not know requests.
+A captured graph replays the kernels of a step without Python; it has room for so many decodes and so many tokens of
+prompts, and a step of fewer is filled up. It does not know requests.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from replay.executors.torch.forward import Forward
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Integers, Layout
+from replay.executors.torch.step_words import Sizes, Words, idle_words, sizes_of, write_words
 from replay.executors.torch.steps import Sample
-from replay.executors.torch.triton_attention import Numbers, Sizes, TritonPaged, Words, tokens_per_tile, words_of
+from replay.executors.torch.triton_attention import Numbers, TritonPaged, tokens_per_tile
 
-SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512)
+# Decodes for which there are graphs: close together, as a row too many is computed in every step.
+DECODES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512)
+# Prompt tokens beside them. Larger steps keep the device busy for longer than Python takes to launch them.
+PROMPT_TOKENS = (16, 32, 64, 96, 128, 192, 256, 320, 384, 448, 512, 640, 768, 1024)
+DECODES_BESIDE = (8, 32, 64, 128, 256, 512)
+PROMPTS_BESIDE = 16  # rows of them, at most
 
 
 @dataclass(slots=True)
 class Captured:
-    """The graph of a decode step of `len(sampled)` rows: it reads `words` and writes `sampled`."""
+    """The graph of a step with room for `sizes`: it reads `words` and leaves its ids in the place for the last ones."""
 
+    sizes: Sizes
     graph: torch.cuda.CUDAGraph
     words: Tensor
-    sampled: Tensor
 
 
 class TritonSteps:
-    """`Steps` by kernels of our own. `positions` is the length of the longest sequence; `graphs` captures decodes."""
+    """`Steps` by kernels of our own. `positions` is the length of the longest sequence; `graphs` captures steps."""
 
     name = "triton"
 
@@ -42,112 +48,84 @@ class TritonSteps:
         self._cache = cache
         self._sample = sample
         self._heads = heads
+        self._per_tile = tokens_per_tile(heads, cache.heads)
         self._longest_table = -(-positions // cache.block_size)
         self._graphs = graphs
-        self._captured: dict[int, Captured] = {}
+        self._captured: list[Captured] = []  # the smallest first
         self._pool: object = None
         cuda = cache.device.type == "cuda"
         self._units = torch.cuda.get_device_properties(cache.device).multi_processor_count if cuda else 1
-        self._last = torch.zeros(SIZES[-1], dtype=torch.int64, device=cache.device)
+        self._last = torch.zeros(DECODES[-1] + PROMPTS_BESIDE, dtype=torch.int64, device=cache.device)
 
     @property
-    def captured(self) -> list[int]:
-        """The numbers of rows for which there is a graph."""
-        return sorted(self._captured)
+    def captured(self) -> list[str]:
+        """The steps for which there are graphs: decodes, and prompt tokens beside them."""
+        return [f"{one.sizes.singles}+{one.sizes.tokens}" for one in self._captured]
 
     @torch.inference_mode()
     def run(self, layout: Layout, late: Integers) -> Tensor:
-        rows = len(layout.widths)
         if len(layout.sampled) > len(self._last):
             grown = torch.zeros(2 * len(layout.sampled), dtype=torch.int64, device=self._cache.device)
             grown[: len(self._last)] = self._last
             self._last = grown
-            self._captured.clear()  # they read and write the one before
-        size = next((size for size in self._captured if rows <= size), None)
-        if layout.singles == rows and size is not None and len(layout.sampled) == rows:
-            captured = self._captured[size]
-            words = _decode_words(layout, late, size, self._cache.spare_block)
+            self._captured = []  # they read and write the one before
+        exact = sizes_of(layout, self._per_tile)
+        captured = next((one for one in self._captured if one.sizes.hold(exact)), None)
+        sizes = exact if captured is None else captured.sizes
+        words = write_words(layout, late, sizes, tokens_per_tile=self._per_tile, spare_block=self._cache.spare_block)
+        if captured is None:
+            self._compute(_staged(words, self._cache.device).to(self._cache.device, non_blocking=True), sizes)
+        else:
             captured.words[: len(words)].copy_(_staged(words, self._cache.device), non_blocking=True)
             captured.graph.replay()
-        else:
-            words, sizes = words_of(layout, late, tokens_per_tile=tokens_per_tile(self._heads, self._cache.heads))
-            self._compute(_staged(words, self._cache.device).to(self._cache.device, non_blocking=True), sizes)
         return self._last[: len(layout.sampled)]
 
     @torch.inference_mode()
-    def warm_up(self, rows: int) -> None:
-        """Capture the graphs of decode steps of up to `rows` rows."""
+    def warm_up(self, rows: int, tokens: int) -> None:
+        """Capture the graphs of steps of up to `rows` decodes, and of up to `tokens` prompt tokens beside them."""
         if not self._graphs:
             return
-        largest = next((size for size in SIZES if size >= rows), SIZES[-1])
-        for size in reversed(SIZES):  # the largest first: the others use its memory again
-            if size <= largest and size not in self._captured:
-                self._captured[size] = self._capture(size)
-        self._captured = dict(sorted(self._captured.items()))
+        wanted = [Sizes(singles) for singles in _up_to(DECODES, rows)]
+        for singles, beside in product(_up_to(DECODES_BESIDE, rows), _up_to(PROMPT_TOKENS, tokens)):
+            prompts = min(PROMPTS_BESIDE, beside)
+            wanted.append(Sizes(singles, prompts, beside, -(-beside // self._per_tile) + prompts))
+        here = {one.sizes for one in self._captured}
+        wanted.sort(key=lambda sizes: (sizes.all_tokens, sizes.singles))
+        for sizes in reversed(wanted):  # the largest first: the others use its memory again
+            if sizes not in here:
+                self._captured.append(self._capture(sizes))
+        self._captured.sort(key=lambda one: (one.sizes.all_tokens, one.sizes.singles))
 
-    def _capture(self, size: int) -> Captured:
-        sizes = Sizes(tokens=size, samples=size, singles=size, tiles=0, rows=size)
-        dummy = np.zeros(10 * size + 1 + size * self._longest_table, dtype=np.int32)
-        words = torch.from_numpy(dummy).to(self._cache.device)
-        fill = Numbers.of(words, sizes)
-        fill.late.fill_(-1)
-        fill.blocks.fill_(self._cache.spare_block)
-        fill.sampled.copy_(torch.arange(size))
-        for index in (fill.tile_first, fill.tile_row):
-            index.copy_(torch.arange(size))
-        for one in (fill.tile_tokens, fill.tile_context, fill.stride):
-            one.fill_(1)
-        fill.tables.fill_(self._cache.spare_block)
-        stream = torch.cuda.Stream(self._cache.device)  # type: ignore[no-untyped-call]  # it has no annotations
-        stream.wait_stream(torch.cuda.current_stream(self._cache.device))
+    def _capture(self, sizes: Sizes) -> Captured:
+        device = self._cache.device
+        words = torch.from_numpy(idle_words(sizes, self._longest_table, self._cache.spare_block)).to(device)
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # it has no annotations
+        stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
             self._compute(words, sizes)  # kernels are compiled and libraries wake up outside the capture
-        torch.cuda.current_stream(self._cache.device).wait_stream(stream)
+        torch.cuda.current_stream(device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):  # type: ignore[arg-type]  # a handle of no public type
-            sampled = self._compute(words, sizes)
+            self._compute(words, sizes)
         self._pool = self._pool or graph.pool()
-        return Captured(graph, words, sampled)
+        return Captured(sizes, graph, words)
 
-    def _compute(self, words: Tensor, sizes: Sizes) -> Tensor:
+    def _compute(self, words: Tensor, sizes: Sizes) -> None:
+        """One step, eagerly or as it is captured; its ids go where the next one finds them."""
         numbers = Numbers.of(words, sizes)
-        waiting = numbers.late >= 0
-        ids = torch.where(waiting, self._last[numbers.late.clamp(min=0)].to(torch.int32), numbers.ids)
+        known = self._last[numbers.late.clamp(min=0)].to(torch.int32)
+        ids = torch.where(numbers.late >= 0, known, numbers.ids)
         paged = TritonPaged(self._cache, numbers, sizes, self._heads, self._units)
-        sampled = self._last[: sizes.samples]
-        if sizes.samples:
-            sampled.copy_(self._sample(self._forward(ids, numbers.positions, numbers.sampled, paged)))
-        else:
-            self._forward(ids, numbers.positions, numbers.sampled, paged)
-        return sampled
+        logits = self._forward(ids, numbers.positions, numbers.sampled, paged)
+        self._last[: sizes.all_rows] = self._sample(logits)
+
+
+def _up_to(steps: tuple[int, ...], most: int) -> tuple[int, ...]:
+    """Those of `steps` that are smaller than `most`, and the next one."""
+    return steps[: sum(step < most for step in steps) + 1]
 
 
 def _staged(words: Words, device: torch.device) -> Tensor:
     """Numbers in memory from which a CUDA device copies without holding up the host."""
     staged = torch.from_numpy(words)
     return staged.pin_memory() if device.type == "cuda" else staged
-
-
-def _decode_words(layout: Layout, late: Integers, size: int, spare_block: int) -> Words:
-    """A layout of single tokens as one array, filled up to `size` rows that look at one token of the spare block."""
-    rows, stride = layout.tables.shape
-    words = np.zeros(10 * size + 1 + size * stride, dtype=np.int32)
-    ids, late_, positions, blocks, offsets, sampled, first, tokens, row, context = words[: 10 * size].reshape(10, size)
-    tables = words[10 * size + 1 :].reshape(size, stride)
-    ids[:rows] = layout.ids
-    late_[:] = -1
-    late_[:rows] = np.where(layout.source >= 0, late[layout.source], -1)
-    positions[:rows] = layout.positions
-    blocks[:] = spare_block
-    blocks[:rows] = layout.blocks
-    offsets[:rows] = layout.offsets
-    sampled[:] = np.arange(size)
-    sampled[:rows] = layout.sampled
-    first[:] = row[:] = np.arange(size)
-    tokens[:] = 1
-    context[:] = 1
-    context[:rows] = layout.contexts
-    words[10 * size] = stride
-    tables[:] = spare_block
-    tables[:rows] = layout.tables
-    return words
