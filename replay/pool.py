@@ -69,9 +69,9 @@ class KVPool:
         A table that is new begins with the blocks `shared`, which were found by their names.
         """
         table = self.tables.get(row)
-        missing = self.blocks_for(tokens) - (len(table) if table else len(shared))
-        if missing <= 0 and not shared:
+        if table and tokens <= len(table) * self.block_size:
             return True
+        missing = self.blocks_for(tokens) - (len(table) if table else len(shared))
         if missing + len(shared) - self.held(shared) > self.free_blocks:
             return False
         if table is None:
@@ -82,8 +82,7 @@ class KVPool:
                 del self._cached[block]
             self._references[block] += 1
             table.append(block)
-        for _ in range(missing):
-            table.append(self._take())
+        table.extend(self._take() for _ in range(missing))
         return True
 
     def name(self, row: int, index: int, key: Key) -> None:
@@ -110,8 +109,10 @@ class KVPool:
 
     def writable(self, row: int, start: int, end: int) -> bool:
         """Whether positions `start` to `end` (not included) of `row` lie in blocks of its own, and without a name."""
-        blocks = self.tables[row][start // self.block_size : self.blocks_for(end)]
-        return all(self._references[block] == 1 and self._keys[block] is None for block in blocks)
+        for block in self.tables[row][start // self.block_size : -(-end // self.block_size)]:
+            if self._references[block] != 1 or self._keys[block] is not None:
+                return False
+        return True
 
     def check_integrity(self) -> None:
         """Raise AssertionError unless each block is free, or held as often as tables list it, and names are unique."""

@@ -120,7 +120,7 @@ class Scheduler:
         """
         step = self._step
         assert step is not None, "a step is planned before it is computed"
-        flight = Flight.of(step, batch, self.state)
+        flight, size = Flight.of(step, batch, self.state), self.state.pool.block_size
         for share in batch.shares:
             request = share.request
             done = share.start + share.tokens
@@ -128,8 +128,10 @@ class Scheduler:
             request.furthest = max(done, request.furthest)
             request.computed = done
             request.generated += share.samples
-            if step.caches:  # who joined may have blocks of its own that came back from host memory
-                self.state.name_blocks(request, 0 if request.row in step.admitted else share.start, done)
+            if step.caches:
+                known = 0 if request.row in step.admitted else share.start  # who joined may have come from host memory
+                if done // size > known // size:
+                    self.state.name_blocks(request, known, done)
             if request.generated == self._output_tokens[request.row]:
                 self.state.complete(request)
                 flight.completed.add(request.row)

@@ -55,6 +55,8 @@ class Step:
         self._newcomers: set[int] = set()  # rows that were admitted for the first time
         self._state = state
         self._mode = mode
+        self._padded, self._whole = mode.padded, mode.whole  # asked for each request, so kept at hand
+        self._scheduled, self._budget = mode.scheduled, mode.budget
         self._policy = policy
         self._predictor = predictor
         self._cost = cost
@@ -122,7 +124,7 @@ class Step:
             return False
         if not self.gate:
             return self._refuse("gate")
-        if self.slots <= 0 or len(self.shares) >= self._mode.scheduled:
+        if self.slots <= 0 or len(self.shares) >= self._scheduled:
             return self._refuse("slots")
         return True if self.budget is None or self.budget > 0 else self._refuse("budget")
 
@@ -142,7 +144,7 @@ class Step:
         joins = request.state == "waiting"
         if joins and not self.gate:
             return self._refuse("gate")
-        if (joins and self.slots <= 0) or len(self.shares) >= self._mode.scheduled:
+        if (joins and self.slots <= 0) or len(self.shares) >= self._scheduled:
             return self._refuse("slots")
         pool = self._state.pool
         shared = self._state.cached(request) if joins and self.caches and not request.swapped else []
@@ -151,7 +153,7 @@ class Step:
         granted = self._grant(todo, tokens)
         if not granted:
             return self._refuse("budget")
-        others = len(self._state.resident) if joins and not self._mode.padded else 0
+        others = len(self._state.resident) if joins and not self._padded else 0
         if others and pool.free_blocks < pool.blocks_for(request.context) - pool.held(shared) + others:
             return self._refuse("blocks")
         end = start + granted
@@ -182,7 +184,7 @@ class Step:
         run, and for "swap" where there is no room.
         """
         self.refusal = None
-        if self.closed or self._mode.padded or request.state != "running":
+        if self.closed or self._padded or request.state != "running":
             return False
         joined = request.row in self.admitted  # then it never ran, and nothing of its own is lost
         room = joined or self._state.can_swap(request)
@@ -190,8 +192,8 @@ class Step:
             return False
         swap = how != "recompute" and (self._state.returns(request) if joined else room and request.computed > 0)
         share = self.shares.pop(request.row, None)
-        if share is not None and self.budget is not None and self._mode.budget is not None:
-            self.budget = min(self._mode.budget, self.budget + share.tokens)
+        if share is not None and self.budget is not None and self._budget is not None:
+            self.budget = min(self._budget, self.budget + share.tokens)
         self._state.evict(request, swap=swap)
         if joined:
             del self.admitted[request.row]
@@ -219,9 +221,9 @@ class Step:
         """How many of the tokens `needed` the budget allows: all of a whole prefill or nothing, else what is left."""
         if self.budget is None:
             return needed
-        if self._mode.whole:
-            assert self._mode.budget is not None, "a step with a budget has a mode with one"
-            alone = not self.shares and needed > self._mode.budget  # the one exception: it would never get its turn
+        if self._whole:
+            assert self._budget is not None, "a step with a budget has a mode with one"
+            alone = not self.shares and needed > self._budget  # the one exception: it would never get its turn
             return needed if needed <= self.budget or alone else 0
         return max(0, min(needed, self.budget, needed if wish is None else wish))
 
