@@ -208,7 +208,7 @@ class TorchExecutor:
         are resident.
         """
         assert not self._flights, "the engine is not idle"
-        self._steps.warm_up(slots or rows)
+        self._steps.warm_up(slots or rows, tokens)
         self.cost = measure_cost(
             lambda batch: self.compute(batch).tolist(),
             blocks=self._cache.blocks,
