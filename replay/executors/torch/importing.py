@@ -52,8 +52,9 @@ def check_folder(folder: Path) -> None:
     """Raise OutputError where no new folder can be made."""
     if folder.exists() or folder.is_symlink():
         raise OutputError(f"{folder}: exists already, and is left as it is; name a new folder")
-    if not folder.parent.is_dir():
-        raise OutputError(f"{folder}: {folder.parent} is no folder in which it could be made")
+    above = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise OutputError(f"{folder}: cannot be made, for {above} is no folder that can be written to")
 
 
 def import_gguf(file: Path, folder: Path, *, dtype: str) -> Imported:
@@ -91,6 +92,8 @@ def _check_readable(file: Path, header: Header) -> None:
     architecture = header.values.get("general.architecture")
     if architecture is None:
         raise EngineError(f"{file}: names no architecture, so it holds no model")
+    if "tokenizer.ggml.model" not in header.values:
+        raise EngineError(f"{file}: holds no tokenizer, so the model could read no text; take a file that has one")
     if int(header.values.get("split.count", 1)) > 1:
         raise EngineError(f"{file}: is one part of several; join them first (llama-gguf-split --merge)")
     scaling = header.values.get(f"{architecture}.rope.scaling.type", "none")
@@ -147,7 +150,7 @@ def _beside(folder: Path) -> Iterator[Path]:
     """A folder beside `folder` that takes its name once it is whole, and is removed otherwise."""
     part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
     try:
-        part.mkdir()
+        part.mkdir(parents=True)
         yield part
         for file in part.iterdir():  # the writer of safetensors lets only the owner read
             file.chmod(stat.S_IMODE((part / "config.json").stat().st_mode))
