@@ -11,7 +11,7 @@ from simulation import Replayed, request, simulate
 from replay.executors.interface import Batch, CostModel
 from replay.replayer import Replayer
 from replay.request import Request
-from replay.scheduler import Limits, Ordered, Policy
+from replay.scheduler import Limits, Ordered, Policy, Step
 
 COST = CostModel(fixed=0.010, prefill=0.0002, decode=0.0005, context=0.00001)
 MODES: list[tuple[str, dict[str, Any]]] = [
@@ -237,3 +237,24 @@ def check_work(replayed: Replayed) -> None:
     assert steps["swapped_in"].sum() <= steps["swapped_out"].sum()
     if not rows["evictions"].sum():
         assert sum(again) == 0
+
+
+@dataclass
+class Fickle(Ordered):
+    """Evicts at random, before and after it has given tokens, each way; and then goes on as the first come.
+
+    After `changes` evictions it has made up its mind.
+    """
+
+    changes: int = 12
+
+    def schedule(self, step: Step) -> None:
+        self._change(step)
+        super().schedule(step)
+        self._change(step)
+
+    def _change(self, step: Step) -> None:
+        for running in step.running:
+            if self.changes and step.random.random() < 0.3:
+                self.changes -= 1
+                step.evict(running, step.random.choice([None, "swap", "recompute"]))

@@ -6,20 +6,19 @@ What is in each block is followed all the while: every answer is the one that th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import polars as pl
 import pytest
-from cases import MODES, Case, Engine, cases, check_outcome, check_step, engines, replay
+from cases import MODES, Case, Engine, Fickle, cases, check_outcome, check_step, engines, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulation import simulate
 
 from replay.executors.interface import Batch
 from replay.replayer import Replayer
-from replay.scheduler import Ordered, Step, policies
+from replay.scheduler import policies
 
 CONTINUOUS = [mode for mode in MODES if mode[0] == "continuous"]
 
@@ -32,27 +31,6 @@ def test_the_books_balance_on_every_engine(
     policy: str, mode: tuple[str, dict[str, Any]], case: Case, engine: Engine
 ) -> None:
     check_outcome(case, replay(case, policy, mode, engine))
-
-
-@dataclass
-class Fickle(Ordered):
-    """Evicts at random, before and after it has given tokens, each way; and then goes on as the first come.
-
-    After `changes` evictions it has made up its mind.
-    """
-
-    changes: int = 12
-
-    def schedule(self, step: Step) -> None:
-        self._change(step)
-        super().schedule(step)
-        self._change(step)
-
-    def _change(self, step: Step) -> None:
-        for running in step.running:
-            if self.changes and step.random.random() < 0.3:
-                self.changes -= 1
-                step.evict(running, step.random.choice([None, "swap", "recompute"]))
 
 
 @pytest.mark.parametrize("mode", CONTINUOUS, ids=str)
