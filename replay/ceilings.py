@@ -77,7 +77,9 @@ def read_ceilings(file: Path) -> list[Ceilings]:
         return []
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault) or type(fault).__name__
-        raise OutputError(f"{file}: holds no ceilings that can be read ({reason}); `replay probe` writes it") from fault
+        raise OutputError(
+            f"{file}: holds no ceilings that can be read ({reason}); `replay probe` writes it anew"
+        ) from fault
 
 
 def ceilings_of(entry: Mapping[str, Any]) -> Ceilings:

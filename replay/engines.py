@@ -119,13 +119,17 @@ class Engines:
             entry["device_use"] = asdict(use.stop())
 
     def _account(self, details: dict[str, Any]) -> dict[str, Any]:
-        from replay.executors.torch.accounting import ceilings_key, work_of  # late: a simulated run needs no torch
+        # late: a simulated run needs no torch
+        from replay.executors.torch.accounting import ceilings_key, probe_command, work_of
 
         key = ceilings_key(details)
         try:
             ceilings = find_ceilings(cache_file(), key)
             if ceilings is None:
-                self._remark(f"how much of this machine is used cannot be told: run `replay probe` ({key_label(*key)})")
+                self._remark(
+                    f"how much of this machine is used cannot be told: nothing was measured for {key_label(*key)}; "
+                    f"run `{probe_command(details)}` once"
+                )
         except OutputError as fault:
             ceilings = None
             self._remark(f"how much of this machine is used cannot be told: {fault}")

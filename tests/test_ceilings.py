@@ -67,7 +67,7 @@ def kept_text(tmp_path: Path, **changes: object) -> str:
 def test_a_file_of_something_else_is_told_and_then_replaced(tmp_path: Path, text: str) -> None:
     file = tmp_path / "ceilings.json"
     file.write_text(text)
-    with pytest.raises(OutputError, match=r"holds no ceilings that can be read .*; `replay probe` writes it"):
+    with pytest.raises(OutputError, match=r"holds no ceilings that can be read .*; `replay probe` writes it anew"):
         find_ceilings(file, CEILINGS.key)
     keep_ceilings(file, [CEILINGS])
     assert read_ceilings(file) == [CEILINGS]

@@ -75,7 +75,10 @@ def _notes(found: list[Arm], shown: set[str]) -> list[str]:
     real = [cell for cell in cells if not cell.simulated]
     if any(cell.ceilings is None for cell in real):
         whose = "no ceilings were measured" if not measured else "not for every engine were ceilings measured"
-        notes.append(f"{whose} before this run: run `replay probe` once, and later runs tell how much of them is used")
+        notes.append(
+            f"{whose} before this run: run `replay probe` once, with the engine's own device "
+            "and threads, and later runs tell how much of them is used"
+        )
     if any(cell.work is None for cell in real):
         notes.append("the FLOP of a model whose layers are not of the plain kind (experts, say) are not counted")
     sources = dict.fromkeys(str(cell.device_use["memory_source"]) for cell in cells if cell.device_use)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from replay.executors.model_shape import ModelShape
-from replay.executors.torch.accounting import ceilings_key, work_of
+from replay.executors.torch.accounting import ceilings_key, probe_command, work_of
 from replay.executors.torch.models import dummy_model
 from replay.executors.torch.shapes import shape_config
 from replay.executors.work import Work
@@ -119,3 +119,8 @@ def test_ceilings_are_looked_up_by_processor_and_threads_or_by_gpu() -> None:
     assert ceilings_key(DETAILS) == (hardware()["processor"], 3, "float32")
     gpu = DETAILS | {"device": "cuda:1", "device_name": "A GPU", "dtype": "bfloat16"}
     assert ceilings_key(gpu) == ("A GPU", None, "bfloat16")
+
+
+def test_what_measures_them_is_told_in_full() -> None:
+    assert probe_command(DETAILS) == "replay probe --device cpu --threads 3"
+    assert probe_command(DETAILS | {"device": "cuda:1"}) == "replay probe --device cuda:1"

@@ -32,6 +32,12 @@ def work_of(details: Mapping[str, Any]) -> Work | None:
     return Work(facts.shape, weight_itemsize=ITEMSIZES[weights], kv_itemsize=ITEMSIZES[details["kv_dtype"]])
 
 
+def probe_command(details: Mapping[str, Any]) -> str:
+    """What measures the ceilings of this engine; every number type is measured anyway."""
+    device = str(details["device"])
+    return f"replay probe --device {device}" + (f" --threads {details['threads']}" if device == "cpu" else "")
+
+
 def ceilings_key(details: Mapping[str, Any]) -> tuple[str, int | None, str]:
     """The device's name, its threads if it is a CPU, and the number type: what its ceilings are kept under."""
     if str(details["device"]).startswith("cuda"):
