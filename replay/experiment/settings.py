@@ -53,7 +53,7 @@ class Engine(BaseModel):
     memory_utilization: float | None = Field(None, gt=0, le=1)  # share of the device's memory; in place of kv_blocks
     swap_gb: float = Field(0, ge=0)  # host memory (GiB) for requests that are swapped out
     prefix_cache: bool = False
-    linears: Literal["auto", "plain", "onednn", "fp16"] = "auto"
+    linears: Literal["auto", "plain", "onednn", "native", "fp16"] = "auto"
     attention: Literal["auto", "torch", "native", "triton"] = "auto"
     kv_dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     fused: bool = True  # a straight decoder in place of the model's modules, where its like is known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,15 @@ from transformers import AutoConfig
 
 from replay.errors import EngineError
 from replay.executors.torch.attention import IMPLEMENTATION
-from replay.executors.torch.linears import KINDS, choose, pack, replace_linears, usable
+from replay.executors.torch.linears import KINDS, FBGEMMLinear, _fault, choose, pack, replace_linears, usable
 from replay.executors.torch.models import dummy_model
+from replay.executors.torch.native import load
 
 CPU = torch.device("cpu")
 HERE = [kind for kind in KINDS if usable(kind, CPU, torch.float32) is None]
 PACKED = [kind for kind in HERE if kind != "plain"]
+WAYS = [*HERE, *(["fbgemm"] if "fbgemm" in torch.backends.quantized.supported_engines else [])]
+SAME_BITS = [kind for kind in ("onednn", "native") if kind in HERE]
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -32,7 +36,12 @@ def small_model(name: str, attention: str = IMPLEMENTATION, **more: Any) -> Any:
     return dummy_model(config, device=CPU, dtype=torch.float32, seed=0, attention=attention)
 
 
-@pytest.mark.parametrize("kind", HERE)
+def build(kind: str, weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Module:
+    """As `pack`; "fbgemm" is what "fp16" is where there is no compiled code."""
+    return FBGEMMLinear(weight, bias) if kind == "fbgemm" else pack(weight, bias, kind)
+
+
+@pytest.mark.parametrize("kind", WAYS)
 @settings(deadline=None, max_examples=30)
 @given(
     shape=st.tuples(st.integers(1, 70), st.integers(1, 200)),
@@ -41,19 +50,19 @@ def small_model(name: str, attention: str = IMPLEMENTATION, **more: Any) -> Any:
 )
 def test_the_product_is_that_of_float64(kind: str, shape: tuple[int, int], rows: tuple[int, ...], biased: bool) -> None:
     weight, bias, x = drawn(*shape), drawn(shape[0], seed=1) if biased else None, drawn(*rows, shape[1], seed=2)
-    held = weight.half() if kind == "fp16" else weight
+    held = weight.half() if kind in ("fp16", "fbgemm") else weight
     expected = x.double() @ held.double().T + (0.0 if bias is None else bias.double())
     with torch.inference_mode():
-        result = pack(weight, bias, kind)(x)
+        result = build(kind, weight, bias)(x)
     assert result.dtype == torch.float32
     torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5 * shape[1] ** 0.5)
 
 
-@pytest.mark.parametrize("kind", HERE)
+@pytest.mark.parametrize("kind", WAYS)
 def test_packed_weights_do_not_follow_the_original(kind: str) -> None:
     weight, bias, x = drawn(5, 4), drawn(5), drawn(3, 4)
     with torch.inference_mode():
-        linear = pack(weight.T.contiguous().T, bias, kind)  # strided otherwise than usual
+        linear = build(kind, weight.T.contiguous().T, bias)  # strided otherwise than usual
         before = linear(x).clone()
         if kind != "plain":
             weight.zero_()
@@ -62,10 +71,10 @@ def test_packed_weights_do_not_follow_the_original(kind: str) -> None:
         assert torch.equal(linear(drawn(3, 8)[:, ::2].contiguous()), linear(drawn(3, 8)[:, ::2]))
 
 
-@pytest.mark.skipif("onednn" not in HERE, reason="there is no oneDNN in this PyTorch")
+@pytest.mark.parametrize("kind", SAME_BITS)
 @pytest.mark.parametrize("shape", [(96, 64), (576, 1536), (1024, 1025), (40, 2500)])
-def test_onednn_gives_a_row_the_same_bits_in_every_batch(shape: tuple[int, int]) -> None:
-    linear, x = pack(drawn(*shape), drawn(shape[0]), "onednn"), drawn(130, shape[1])
+def test_a_row_has_the_same_bits_in_every_batch(kind: str, shape: tuple[int, int]) -> None:
+    linear, x = pack(drawn(*shape), drawn(shape[0]), kind), drawn(130, shape[1])
     with torch.inference_mode():
         whole = linear(x)
         for rows in [*range(1, 34), 47, 48, 63, 64, 65, 127, 128, 129]:
@@ -111,7 +120,7 @@ def test_plain_linears_are_left_alone() -> None:
 
 
 def test_what_auto_takes() -> None:
-    assert choose("auto", CPU, torch.float32) == ("onednn" if "onednn" in HERE else "plain")
+    assert choose("auto", CPU, torch.float32) == [*(k for k in ("native", "onednn") if k in HERE), "plain"][0]
     assert choose("auto", CPU, torch.bfloat16) == "plain"
     assert choose("auto", torch.device("cuda"), torch.float32) == "plain"
     assert [choose(kind, CPU, torch.float32) for kind in HERE] == HERE
@@ -141,3 +150,18 @@ def test_a_kind_that_is_not_usable_is_refused(kind: str, device: str, dtype: tor
         choose(kind, torch.device(device), dtype)
     with pytest.raises(EngineError, match=r"engine\.linears"):
         pack(torch.zeros(2, 2, dtype=torch.int32), None, "fp16")
+
+
+def test_without_a_compiler_there_is_still_something(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    load.cache_clear()
+    _fault.cache_clear()
+    try:
+        with pytest.raises(EngineError, match="'native' cannot be used: there is no compiled code: no C"):
+            choose("native", CPU, torch.float32)
+        assert choose("auto", CPU, torch.float32) == ("onednn" if "onednn" in HERE else "plain")
+        if "fbgemm" in WAYS:
+            assert type(pack(drawn(3, 2), None, "fp16")) is FBGEMMLinear
+    finally:
+        load.cache_clear()
+        _fault.cache_clear()

@@ -23,7 +23,7 @@ from replay.executors.torch.attention import TorchPaged
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Layout, Row, Rows, lay_out
 from replay.executors.torch.native import Native, load
-from replay.executors.torch.native_paged import NativeOperations, NativePaged, native_for
+from replay.executors.torch.native_paged import NativeOperations, NativePaged, largest, native_for
 from replay.executors.torch.operations import TorchOperations, rotate
 
 CPU = torch.device("cpu")
@@ -274,6 +274,14 @@ def test_operations_are_those_of_pytorch(shape: tuple[int, ...]) -> None:
         gate_up = torch.randn(shape[0], 2 * shape[1], generator=generator) * 30
         gate_up[0, 0], gate_up[-1, 1] = 1e4, -1e4
         torch.testing.assert_close(ours.silu_mul(gate_up), plain.silu_mul(gate_up))
+
+
+@compiled
+@pytest.mark.parametrize("vocabulary", [1, 7, 16, 500, 4099])
+def test_the_largest_is_the_first_among_equals(vocabulary: int) -> None:
+    logits = torch.randint(-5, 5, (40, vocabulary), generator=torch.Generator().manual_seed(0)).float()
+    logits[3] = -float("inf")
+    assert torch.equal(largest(the_native(), logits), torch.from_numpy(logits.numpy().argmax(1)))
 
 
 @compiled

@@ -27,10 +27,10 @@ from replay.executors.torch.linears import choose
 from replay.executors.torch.memory import check_kv_fits, kv_shape
 from replay.executors.torch.models import max_context
 from replay.executors.torch.native import load
-from replay.executors.torch.native_paged import NativeOperations, NativePaged, native_for
+from replay.executors.torch.native_paged import NativeOperations, NativePaged, largest, native_for
 from replay.executors.torch.operations import Operations, TorchOperations
 from replay.executors.torch.sequences import Sequences, Taken
-from replay.executors.torch.steps import Steps, TorchSteps
+from replay.executors.torch.steps import Sample, Steps, TorchSteps
 from replay.executors.torch.warm_up import measure_cost
 from replay.prompts import Tokenize, draw_prompts
 from replay.request import Workload
@@ -40,7 +40,7 @@ from replay.request import Workload
 class Computing:
     """How an executor computes. `None`: as fits the device."""
 
-    linears: str = "plain"  # "auto", "plain", "onednn", "fp16"
+    linears: str = "plain"  # "auto", "plain", "onednn", "native", "fp16"
     attention: str = "auto"  # "auto", "torch", "native", "triton"
     kv_dtype: torch.dtype | None = None  # of keys and values in the pool; None: as the model's
     fused: bool = True  # a straight decoder in place of the model's modules, where its like is known
@@ -124,7 +124,8 @@ class TorchExecutor:
             self._steps = TritonSteps(forward, self._cache, _greedy, heads=heads, positions=positions, graphs=graphs)
         else:
             heads = model.config.get_text_config().num_attention_heads
-            self._steps = TorchSteps(forward, self.device, self._paged(attention, heads), _greedy, attention)
+            sample = _native_greedy() if attention == "native" else _greedy
+            self._steps = TorchSteps(forward, self.device, self._paged(attention, heads), sample, attention)
         self._sequences = Sequences([], [])
         self._flights: deque[Flight] = deque()
 
@@ -264,6 +265,12 @@ def _operations(attention: str) -> Operations:
 
 def _greedy(logits: Tensor) -> Tensor:
     return logits.argmax(dim=-1)
+
+
+def _native_greedy() -> Sample:
+    native, _ = load()
+    assert native is not None
+    return lambda logits: largest(native, logits)
 
 
 def _guess(model: PreTrainedModel) -> CostModel:

@@ -1,4 +1,4 @@
-"""The matrix products with weights, behind one small interface: plain, packed by oneDNN, packed by FBGEMM in float16.
+"""The matrix products with weights, behind one small interface: plain, or packed in float32 or float16.
 
 A packed weight is laid out once for the processor's vector units and its caches. What that gains and what it keeps
 the same differs: see `KINDS`. It knows weights and modules, and nothing of attention or steps.
@@ -17,13 +17,15 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from replay.errors import EngineError
+from replay.executors.torch.native import Native, load
 from replay.registry import nearest
 
 # What each kind is, for reports.
 KINDS = {
     "plain": "as PyTorch computes them; a row's last bits depend on the size of its batch",
     "onednn": "float32, packed by oneDNN; a row is the same to the last bit in every batch",
-    "fp16": "weights in float16, packed by FBGEMM, sums in float32; a row's last bits may depend on its batch",
+    "native": "float32, packed for this package's compiled code; a row is the same to the last bit in every batch",
+    "fp16": "weights in float16, sums in float32, by the compiled code where there is one, else by FBGEMM",
 }
 PACKED_FOR = 32  # rows that oneDNN lays weights out for; laid out for 1 row they are summed in another order
 
@@ -51,12 +53,45 @@ class OneDNNLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.numel() == x.shape[-1]:  # a row alone is summed in another order where rows are long: compute it twice
-            pair = self._linear(x.reshape(1, -1).expand(2, -1), self.packed, self.bias, "none", [], "")
+            row = x.reshape(1, -1)
+            pair = self._linear(torch.cat((row, row)), self.packed, self.bias, "none", [], "")
             return pair[0].view(*x.shape[:-1], -1)
         return self._linear(x, self.packed, self.bias, "none", [], "")
 
 
-class Float16Linear(nn.Module):
+class NativeLinear(nn.Module):
+    """x [..., in] -> [..., out] in float32 by the compiled code, with a weight in float32 or, if `half`, float16."""
+
+    def __init__(self, native: Native, weight: Tensor, bias: Tensor | None, *, half: bool) -> None:
+        super().__init__()
+        self._native, self._half = native, half
+        self._outputs, self._inputs = weight.shape
+        weight = weight.contiguous()
+        size = native.packed_size(self._outputs, self._inputs)
+        self.packed = torch.empty(size, dtype=torch.float16 if half else torch.float32)
+        self.bias = None if bias is None else bias.clone()
+        native.pack(weight.data_ptr(), self._outputs, self._inputs, half, self.packed.data_ptr())
+        self._addresses = self.packed.data_ptr(), None if self.bias is None else self.bias.data_ptr()
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.dtype == torch.float32
+        assert x.shape[-1] == self._inputs
+        x = x.contiguous()
+        result = torch.empty((*x.shape[:-1], self._outputs))
+        self._native.linear(
+            x.data_ptr(),
+            *self._addresses,
+            x.numel() // self._inputs,
+            self._inputs,
+            self._outputs,
+            self._half,
+            torch.get_num_threads() if self._native.threaded else 1,
+            result.data_ptr(),
+        )
+        return result
+
+
+class FBGEMMLinear(nn.Module):
     """x [..., in] -> [..., out] in float32 with a weight rounded to float16 in FBGEMM's blocked layout."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -69,24 +104,29 @@ class Float16Linear(nn.Module):
         return torch.fbgemm_linear_fp16_weight_fp32_activation(x, self.packed, self.bias)
 
 
-_CLASSES: dict[str, type[nn.Module]] = {"plain": PlainLinear, "onednn": OneDNNLinear, "fp16": Float16Linear}
-
-
 def pack(weight: Tensor, bias: Tensor | None, kind: str) -> nn.Module:
     """A module for x [..., in] -> x weight^T + bias [..., out], of `weight` [out, in], `bias` [out] and a kind.
 
     The packed kinds copy both, so that the originals may go. Raises EngineError for a kind that is not usable here.
     """
-    return _CLASSES[choose(kind, weight.device, weight.dtype)](weight.detach(), None if bias is None else bias.detach())
+    kind = choose(kind, weight.device, weight.dtype)
+    return _build(kind, weight.detach(), None if bias is None else bias.detach())
+
+
+def _build(kind: str, weight: Tensor, bias: Tensor | None) -> nn.Module:
+    native, _ = load() if kind in ("native", "fp16") else (None, "")
+    if native is not None and (kind == "native" or native.half):
+        return NativeLinear(native, weight, bias, half=kind == "fp16")
+    return {"plain": PlainLinear, "onednn": OneDNNLinear, "fp16": FBGEMMLinear}[kind](weight, bias)
 
 
 def choose(kind: str, device: torch.device, dtype: torch.dtype) -> str:
-    """The kind to use where `kind` is asked for; "auto" is oneDNN where that is usable, else plain.
+    """The kind to use where `kind` is asked for; "auto" is the first usable of native, onednn and plain.
 
     Raises EngineError for what is no kind, and for a kind that is not usable here.
     """
     if kind == "auto":
-        return "onednn" if usable("onednn", device, dtype) is None else "plain"
+        return next(kind for kind in ("native", "onednn", "plain") if usable(kind, device, dtype) is None)
     if kind not in KINDS:
         raise EngineError(f"engine.linears = {kind!r} is no kind of linears: {nearest(kind, ['auto', *KINDS])}")
     reason = usable(kind, device, dtype)
@@ -109,14 +149,21 @@ def usable(kind: str, device: torch.device, dtype: torch.dtype) -> str | None:
 @cache
 def _fault(kind: str) -> str | None:
     """What is missing on this processor or in this PyTorch for a packed kind, found out by trying."""
-    if kind == "fp16" and "fbgemm" not in torch.backends.quantized.supported_engines:
-        return "FBGEMM is not in this PyTorch or not for this processor (it needs x86 with AVX2)"
+    native, reason = load() if kind in ("native", "fp16") else (None, "")
+    if kind == "native" and native is None:
+        return f"there is no compiled code: {reason}"
+    if (
+        kind == "fp16"
+        and not (native is not None and native.half)
+        and "fbgemm" not in torch.backends.quantized.supported_engines
+    ):
+        return "there is neither compiled code for float16 here nor FBGEMM (they need x86 with AVX2)"
     if kind == "onednn" and not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]  # it has no annotations
         return "oneDNN is not in this PyTorch"
     try:
         with torch.inference_mode():
             weight, x = torch.ones(8, 4), torch.ones(2, 4)
-            right = bool((_CLASSES[kind](weight, torch.ones(8))(x) == 5).all())
+            right = bool((_build(kind, weight, torch.ones(8))(x) == 5).all())
     except (AttributeError, RuntimeError) as error:
         return f"PyTorch {torch.__version__} refuses it: {str(error).splitlines()[0]}"
     return None if right else f"PyTorch {torch.__version__} computes wrong numbers with it"

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 FOLDER = Path(__file__).with_name("cpp")
-SOURCES = ("attention.cpp", "operations.cpp", "vectors.h")
+SOURCES = ("attention.cpp", "linear.cpp", "operations.cpp", "vectors.h")
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-O3", "-march=native", "-fPIC", "-fno-exceptions", "-fno-rtti")
 PATIENCE = 120  # seconds for a compiler; it needs about three
@@ -46,8 +46,25 @@ class Native:
         self.rms_norm.argtypes = [*(_POINTER,) * 3, _NUMBER, _DISTANCE, _DISTANCE, _INTEGER, _POINTER]
         self.silu_mul = library.replay_silu_mul
         self.silu_mul.argtypes = [_POINTER, _DISTANCE, _DISTANCE, _INTEGER, _POINTER]
-        for function in (self.prepare, self.attend, self.rms_norm, self.silu_mul):
+        self.largest = library.replay_largest
+        self.largest.argtypes = [_POINTER, _DISTANCE, _DISTANCE, _INTEGER, _POINTER]
+        self.pack = library.replay_pack
+        self.pack.argtypes = [_POINTER, _DISTANCE, _DISTANCE, _INTEGER, _POINTER]
+        self.linear = library.replay_linear
+        self.linear.argtypes = [*(_POINTER,) * 3, *(_DISTANCE,) * 3, _INTEGER, _INTEGER, _POINTER]
+        for function in (
+            self.prepare,
+            self.attend,
+            self.rms_norm,
+            self.silu_mul,
+            self.largest,
+            self.pack,
+            self.linear,
+        ):
             function.restype = None
+        self.packed_size = library.replay_packed_size
+        self.packed_size.argtypes = [_DISTANCE, _DISTANCE]
+        self.packed_size.restype = _DISTANCE
 
 
 @cache

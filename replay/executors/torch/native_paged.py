@@ -75,35 +75,25 @@ class NativePaged:
         native.prepare(self._address)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-        return self._attend(layer, _adjacent(query), _adjacent(key), _adjacent(value), None, None, scale)
+        parts = _adjacent(query), _adjacent(key), _adjacent(value)
+        addresses = tuple(number for part in parts for number in (part.data_ptr(), part.stride(0)))
+        return self._call(layer, addresses, (None, None), scale)
 
     def rotate_and_attend(self, layer: int, heads: Tensor, cos: Tensor, sin: Tensor, scale: float) -> Tensor:
         assert all(numbers.is_contiguous() for numbers in (heads, cos, sin))
-        query, key, value = heads.split_with_sizes([self._heads, self.cache.heads, self.cache.heads], dim=1)
-        return self._attend(layer, query, key, value, cos.data_ptr(), sin.data_ptr(), scale)
+        query, across, dim = heads.data_ptr(), heads.stride(0), 4 * self.cache.head_dim  # bytes
+        key = query + self._heads * dim
+        value = key + self.cache.heads * dim
+        return self._call(layer, (query, across, key, across, value, across), (cos.data_ptr(), sin.data_ptr()), scale)
 
-    def _attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, cos: int | None, sin: int | None, scale: float
-    ) -> Tensor:
+    def _call(self, layer: int, addresses: tuple[int, ...], rotation: tuple[int | None, ...], scale: float) -> Tensor:
+        """`addresses` of queries, keys and values, each with how many numbers its tokens lie apart."""
         self.layers += 1
         pool = self.cache.pools[layer]
         keys = pool.data_ptr()
+        values = keys + pool.nbytes // 2
         output = torch.empty((self._tokens, self._heads, self.cache.head_dim))
-        self._native.attend(
-            self._address,
-            query.data_ptr(),
-            query.stride(0),
-            key.data_ptr(),
-            key.stride(0),
-            value.data_ptr(),
-            value.stride(0),
-            cos,
-            sin,
-            scale,
-            keys,
-            keys + pool.nbytes // 2,
-            output.data_ptr(),
-        )
+        self._native.attend(self._address, *addresses, *rotation, scale, keys, values, output.data_ptr())
         return output
 
 
@@ -141,3 +131,12 @@ class NativeOperations:
             x.data_ptr(), residual, weight.data_ptr(), eps, x.numel() // width, width, threads, result.data_ptr()
         )
         return result
+
+
+def largest(native: Native, logits: Tensor) -> Tensor:
+    """The ids [n] of the largest of `logits` [n, vocabulary], the lowest among equals."""
+    logits = logits.contiguous()
+    rows, vocabulary = logits.shape
+    ids = torch.empty(rows, dtype=torch.int64)
+    native.largest(logits.data_ptr(), rows, vocabulary, torch.get_num_threads(), ids.data_ptr())
+    return ids

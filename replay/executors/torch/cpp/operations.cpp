@@ -57,4 +57,29 @@ void replay_silu_mul(const float *gate_up, int64_t rows, int64_t width, int thre
             result[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
     }
 }
+
+// The place of the largest number of each row of [rows, width], the first among equals.
+void replay_largest(const float *numbers, int64_t rows, int64_t width, int threads, int64_t *to) {
+#pragma omp parallel for num_threads(threads) if (threads > 1 && rows * width > FEW)
+    for (int64_t row = 0; row < rows; row++) {
+        const float *const from = numbers + row * width;
+        float most = from[0];
+        int64_t i = 0;
+        if (width >= WIDTH) {
+            Vector largest = load(from);
+            for (i = WIDTH; i + WIDTH <= width; i += WIDTH) {
+                const Vector next = load(from + i);
+                largest = next > largest ? next : largest;
+            }
+            for (int lane = 0; lane < WIDTH; lane++)
+                most = largest[lane] > most ? largest[lane] : most;
+        }
+        for (; i < width; i++)
+            most = from[i] > most ? from[i] : most;
+        int64_t place = 0;
+        while (place < width - 1 && from[place] != most)
+            place++;
+        to[row] = place;
+    }
+}
 }
