@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,7 @@ def processes(given: argparse.Namespace, cores: list[int], scratch: Path) -> lis
     environment = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1"}
     vllm = {
         "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores)),
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "86400",  # its worker may be stopped for long in the middle of a step
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CACHE_ROOT": str(scratch / "vllm"),  # a first start, with nothing compiled before
         "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"),
@@ -144,6 +146,7 @@ def ceilings(threads: int) -> dict[str, float]:
 def main() -> None:
     """Measure, print the tables, and write the file."""
     given = parse()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit("ended from outside"))  # and so ends the peers
     cores = sorted(os.sched_getaffinity(0))[: given.threads]
     os.sched_setaffinity(0, cores)  # the peers inherit it
     about: dict[str, Any] = {

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 1200.0  # seconds: vLLM compiles for minutes, and a slow peer takes minutes for a job
+SETTLE = 0.5  # seconds in which a peer ends what follows an answer, before it is stopped
 GRACE = 10.0  # seconds in which a peer that is asked to end may do so
 LAST = 300  # characters of a log that say why a peer has failed
 
@@ -55,7 +56,7 @@ class PeerProcess:
         self.about = self._answer()["about"]
         self.ready_seconds = time.perf_counter() - started
         self._answer()  # it is warm
-        self._signal(signal.SIGSTOP)
+        self._rest()
 
     def run(self, job: str) -> dict[str, Any]:
         """Let it run a job: seconds, answers and details."""
@@ -65,7 +66,7 @@ class PeerProcess:
         self._process.stdin.write(f"run {job}\n".encode())
         self._process.stdin.flush()
         answer = self._answer()
-        self._signal(signal.SIGSTOP)
+        self._rest()
         return answer
 
     def end(self) -> None:
@@ -79,6 +80,10 @@ class PeerProcess:
             self._process.wait(GRACE)
         self._signal(signal.SIGKILL)
         self._process.wait()
+
+    def _rest(self) -> None:
+        time.sleep(SETTLE)
+        self._signal(signal.SIGSTOP)
 
     def _signal(self, number: int) -> None:
         assert self._process is not None
