@@ -155,7 +155,7 @@ class Driver:
         )
         for pool in cache.pools:
             noise = torch.randn(2, len(free), *pool.shape[2:], generator=torch.Generator().manual_seed(1))
-            pool[:, free] = noise.to(pool.dtype)
+            pool[:, free.to(pool.device)] = noise.to(pool)
 
     def answers(self) -> list[list[int]]:
         """The answers so far, by row."""

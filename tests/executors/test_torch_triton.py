@@ -19,7 +19,13 @@ from replay.executors.torch.step_words import Sizes, sizes_of, write_words
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from replay.executors.torch.triton_attention import Numbers, TritonOperations, TritonPaged, tokens_per_tile
+from replay.executors.torch.triton_attention import (
+    Numbers,
+    TritonOperations,
+    TritonPaged,
+    largest,
+    tokens_per_tile,
+)
 
 BLOCKS = 40
 CUDA = DEVICE.type == "cuda"
@@ -123,6 +129,13 @@ def test_the_small_operations(width: int) -> None:
     heads = both.view(3, 2, width)[:, :1]  # not contiguous, as the queries among the packed heads are
     torch.testing.assert_close(ours.rms_norm(heads, weight, 1e-5), plain.rms_norm(heads, weight, 1e-5))
     torch.testing.assert_close(ours.silu_mul(both), plain.silu_mul(both))
+
+
+def test_the_largest_is_found_in_parts_and_the_lowest_of_equals() -> None:
+    logits = torch.randn(3, 9000, generator=torch.Generator().manual_seed(0))
+    logits[1, [17, 4100, 8999]] = 9.0
+    logits[2, [4095, 4096]] = 9.0
+    assert largest(logits.to(DEVICE)).tolist() == [int(logits[0].argmax()), 17, 4095]
 
 
 @pytest.mark.parametrize("name", MODELS if CUDA else ["qwen3", "gpt2"])

@@ -19,7 +19,10 @@ from replay.executors.torch.step_words import Segments, Sizes
 
 LEAST_QUERIES = 16  # rows of a matrix product, at least
 CHUNK_QUERIES = 64  # rows of a chunk's tile: tokens x query heads of a KV head
+WIDE_HEAD = 64  # numbers of a head; up to here a program looks at twice as many positions at once
 KEYS = 64
+WARPS, STAGES = 4, 3  # measured on an H200, with the positions at once: other choices were up to a sixth slower
+COLUMNS = 4096  # of the logits, in which one program looks for the largest
 MOST_SPLITS = 16
 HEADS_AT_ONCE = 8  # of one token, that one program rotates and writes
 
@@ -155,9 +158,11 @@ class TritonPaged:
             padded_dim,
             cache.block_size,
             queries,
-            KEYS,
+            2 * KEYS if cache.head_dim <= WIDE_HEAD else KEYS,
             splits,
             "ieee" if query.dtype == torch.float32 else "tf32",
+            num_warps=WARPS,
+            num_stages=STAGES,
         )
         if splits > 1:
             kernels.join_splits[(tiles, self.heads)](
@@ -199,4 +204,16 @@ def _norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float, *, add: bool)
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     padded = triton.next_power_of_2(width)
     kernels.norm_rows[(len(x),)](x, residual, weight, out, x.stride(0), eps, width, padded, add)
+    return out
+
+
+def largest(logits: Tensor) -> Tensor:
+    """The column of the largest of each row [rows, columns], the lowest among equals: [rows]."""
+    rows, columns = logits.shape
+    parts = triton.cdiv(columns, COLUMNS)
+    values = torch.empty((rows, parts), device=logits.device, dtype=torch.float32)
+    places = torch.empty((rows, parts), device=logits.device, dtype=torch.int32)
+    out = torch.empty(rows, device=logits.device, dtype=torch.int64)
+    kernels.largest_in_parts[(rows, parts)](logits.contiguous(), values, places, columns, COLUMNS)
+    kernels.largest_of_parts[(rows,)](values, places, out, parts, triton.next_power_of_2(parts))
     return out

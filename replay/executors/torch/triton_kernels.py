@@ -225,3 +225,28 @@ def silu_and_multiply(
     gate = tl.load(gate_up + row * 2 * width + column, mask=mask, other=0.0).to(tl.float32)
     up = tl.load(gate_up + row * 2 * width + width + column, mask=mask, other=0.0).to(tl.float32)
     tl.store(out + row * width + column, (gate / (1.0 + tl.exp(-gate)) * up).to(out.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def largest_in_parts(
+    logits,  # [rows, columns]
+    values,  # [rows, parts] float32: the largest of each part
+    places,  # [rows, parts] int32: its column, the lowest among equals
+    columns,
+    PART: tl.constexpr,
+):
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    column = part * PART + tl.arange(0, PART)
+    numbers = tl.load(logits + row * columns + column, mask=column < columns, other=float("-inf")).to(tl.float32)
+    value, place = tl.max(numbers, 0, return_indices=True, return_indices_tie_break_left=True)
+    tl.store(values + row * tl.num_programs(1) + part, value)
+    tl.store(places + row * tl.num_programs(1) + part, part * PART + place)
+
+
+@triton.jit
+def largest_of_parts(values, places, out, parts, PADDED: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    part = tl.arange(0, PADDED)
+    numbers = tl.load(values + row * parts + part, mask=part < parts, other=float("-inf"))
+    place = tl.max(numbers, 0, return_indices=True, return_indices_tie_break_left=True)[1]
+    tl.store(out + row, tl.load(places + row * parts + place).to(tl.int64))
