@@ -80,8 +80,8 @@ def steps(executor: TorchExecutor, shape: ModelShape, rate: float, sizes: list[i
         for size in sizes:
             rows = decode_rows(size, context)
             whole = seconds(lambda rows=rows: executor.compute(rows).tolist(), repeats=30)  # type: ignore[misc]
-            captured: Any = getattr(executor._steps, "_captured", {})
-            fitting = next((one for count, one in sorted(captured.items()) if count >= size), None)
+            captured: Any = getattr(executor._steps, "_captured", [])
+            fitting = next((one for one in captured if one.sizes.singles >= size and not one.sizes.tokens), None)
             alone = float("nan")
             if fitting is not None:
                 begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -133,8 +133,16 @@ def ours(executor: TorchExecutor, blocks: int, work: list[tuple[list[int], int]]
     assert replayer.run(), "nobody stops it"
     taken = time.perf_counter() - start
     rows = records.steps.take()
-    begin, launched = rows["start"].to_numpy(), rows["launched"].to_numpy()
-    return {"seconds": taken, "steps": len(rows), "planning": float((launched - begin).sum() / taken)}
+    begin, launched, end = (rows[name].to_numpy() for name in ("start", "launched", "end"))
+    full = rows["decodes"].to_numpy()[1:] == 64
+    between = np.diff(end)[full & (rows["prefill_tokens"].to_numpy()[1:] == 0)]
+    return {
+        "seconds": taken,
+        "steps": len(rows),
+        "planning": float((launched - begin).sum() / taken),
+        "step_ms": 1000 * float(np.median(between)) if len(between) else float("nan"),  # 64 decodes, end to end
+        "context": float(np.median(rows["context_tokens"].to_numpy()[1:][full])) / 64 if full.any() else float("nan"),
+    }
 
 
 def generate(model: Any, work: list[tuple[list[int], int]], batch: int) -> float:

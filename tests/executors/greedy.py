@@ -17,7 +17,8 @@ import torch
 from transformers import AutoConfig
 
 from replay.executors.interface import Batch, Padding, Share
-from replay.executors.torch.executor import Computing, TorchExecutor
+from replay.executors.torch.computing import Computing
+from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.models import dummy_model
 from replay.pool import KVPool
 from replay.request import Request, Workload

@@ -15,7 +15,8 @@ from transformers import AutoConfig
 
 from replay.block_keys import name_blocks
 from replay.clock import VirtualClock
-from replay.executors.torch.executor import Computing, TorchExecutor
+from replay.executors.torch.computing import Computing
+from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.models import dummy_model
 from replay.pool import KVPool
 from replay.predictors import Oracle

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from replay.executors.interface import Padding
 from replay.executors.torch.attention import TorchPaged
-from replay.executors.torch.executor import Computing
+from replay.executors.torch.computing import Computing
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Row, Rows, lay_out
 from replay.executors.torch.operations import TorchOperations
@@ -93,7 +93,14 @@ def test_attention(
     per_tile = tokens_per_tile(heads, kv_heads)
     exact = sizes_of(layout, per_tile)
     counts = Sizes(exact.singles + more, exact.rows + more, exact.tokens + more, exact.tiles + more)
-    words = write_words(layout, late, counts, tokens_per_tile=per_tile, spare_block=BLOCKS)
+    words = write_words(
+        layout,
+        late,
+        np.zeros(len(layout.sampled), dtype=np.float32),
+        counts,
+        tokens_per_tile=per_tile,
+        spare_block=BLOCKS,
+    )
     numbers = Numbers.of(torch.from_numpy(words).to(DEVICE), counts)
     real = np.flatnonzero(layout.source >= 0)
     place = real + more * (real >= exact.singles)  # where it lies among the filling

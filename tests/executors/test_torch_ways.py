@@ -11,7 +11,8 @@ from transformers import AutoConfig, PreTrainedModel
 
 from replay.errors import EngineError
 from replay.executors.interface import Batch, Share
-from replay.executors.torch.executor import Computing, TorchExecutor
+from replay.executors.torch.computing import Computing
+from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.models import dummy_model
 
 ROWS = range(len(PROMPTS))
@@ -58,7 +59,11 @@ def test_packed_by_onednn(name: str, fused: bool) -> None:
 def test_float16_weights_agree_with_nearly_all_tokens(name: str) -> None:
     # Not the same weights, so not the same tokens for sure: a token that turns takes the rest of its answer along.
     answers = finish(Driver(executor(name, Computing(linears="fp16")), scatter=2))
-    pairs = [pair for ours, theirs in zip(answers, reference(name).answers, strict=True) for pair in zip(ours, theirs, strict=True)]
+    pairs = [
+        pair
+        for ours, theirs in zip(answers, reference(name).answers, strict=True)
+        for pair in zip(ours, theirs, strict=True)
+    ]
     assert sum(ours == theirs for ours, theirs in pairs) / len(pairs) > 0.8
 
 

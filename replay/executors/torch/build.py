@@ -14,7 +14,8 @@ from transformers import AutoTokenizer
 from replay.errors import EngineError, ExperimentError
 from replay.executors.model_shape import ModelShape
 from replay.executors.pool_size import GIB, size_pool
-from replay.executors.torch.executor import Computing, TorchExecutor
+from replay.executors.torch.computing import Computing
+from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.memory import device_memory, kv_shape
 from replay.executors.torch.models import load_model
 from replay.executors.torch.shapes import SHAPES

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import platform
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -17,36 +17,18 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from replay.errors import EngineError
 from replay.executors.interface import Batch, CostModel, Description, Padding, TokenIds
-from replay.executors.torch.attention import Paged, TorchPaged
-from replay.executors.torch.forward import build_forward
+from replay.executors.torch.computing import Computing
 from replay.executors.torch.kv_cache import KVCache
-from replay.executors.torch.layout import Integers, Layout, Row, Rows, lay_out
-from replay.executors.torch.linears import choose
+from replay.executors.torch.layout import Integers, Row, Rows, lay_out
 from replay.executors.torch.memory import check_kv_fits, kv_shape
 from replay.executors.torch.models import max_context
-from replay.executors.torch.native import load
-from replay.executors.torch.native_paged import NativeOperations, NativePaged, largest, native_for
-from replay.executors.torch.operations import Operations, TorchOperations
+from replay.executors.torch.sampling import uniforms
 from replay.executors.torch.sequences import Sequences, Taken
-from replay.executors.torch.steps import Sample, Steps, TorchSteps
 from replay.executors.torch.warm_up import measure_cost
+from replay.executors.torch.ways import build_steps
 from replay.prompts import Tokenize, draw_prompts
 from replay.request import Workload
-
-
-@dataclass(slots=True, frozen=True)
-class Computing:
-    """How an executor computes. `None`: as fits the device."""
-
-    linears: str = "plain"  # "auto", "plain", "onednn", "native", "fp16"
-    attention: str = "auto"  # "auto", "torch", "native", "triton"
-    kv_dtype: torch.dtype | None = None  # of keys and values in the pool; None: as the model's
-    fused: bool = True  # a straight decoder in place of the model's modules, where its like is known
-    graphs: bool = True  # decodes as CUDA graphs
-    overlap: bool | None = None  # whether the next step may be handed over while one is computed
-    host_blocks: int = 0
 
 
 @dataclass(slots=True)
@@ -103,29 +85,9 @@ class TorchExecutor:
             dtype=kv_dtype,
             host_blocks=computing.host_blocks,
         )
-        self._linears = choose(computing.linears, self.device, self.dtype)
-        attention = _choose_attention(computing.attention, self.device, self.dtype, kv_dtype)
         positions = min(self.max_context or blocks * block_size, blocks * block_size)
-        forward = build_forward(
-            model,
-            self._cache,
-            linears=self._linears,
-            operations=_operations(attention),
-            fused=computing.fused,
-            positions=max(positions, block_size),
-        )
-        self._forward = type(forward).__name__
-        self._steps: Steps
-        if attention == "triton":
-            from replay.executors.torch.triton_steps import TritonSteps  # Triton comes with CUDA builds of PyTorch only
-
-            graphs = computing.graphs and self.device.type == "cuda" and self._forward == "Decoder"
-            heads = model.config.get_text_config().num_attention_heads
-            self._steps = TritonSteps(forward, self._cache, _greedy, heads=heads, positions=positions, graphs=graphs)
-        else:
-            heads = model.config.get_text_config().num_attention_heads
-            sample = _native_greedy() if attention == "native" else _greedy
-            self._steps = TorchSteps(forward, self.device, self._paged(attention, heads), sample, attention)
+        self._steps, self._way = build_steps(model, self._cache, computing, positions=max(positions, block_size))
+        self._sampling, self.end_ids = computing.sampling, computing.end_ids
         self._sequences = Sequences([], [])
         self._flights: deque[Flight] = deque()
 
@@ -139,11 +101,9 @@ class TorchExecutor:
             "weights": self._weights,
             "parameters": self._parameters,
             "dtype": str(self.dtype).removeprefix("torch."),
-            "forward": {"Decoder": "fused", "ModuleForward": "modules"}[self._forward],
-            "linears": self._linears,
-            "attention": self._steps.name,
-            "native_code": native_for(self.dtype, self._cache.dtype, self.device)[1],
-            "cuda_graphs": getattr(self._steps, "captured", []),
+            **asdict(self._way),
+            "sampling": asdict(self._sampling),
+            "cuda_graphs": self._steps.prepared,
             "overlap": self.overlaps,
             "kv_dtype": str(self._cache.dtype).removeprefix("torch."),
             "kv_blocks": self._cache.blocks,
@@ -228,49 +188,11 @@ class TorchExecutor:
 
     def _compute(self, rows: Rows, late: Integers, padding: Padding | None) -> Tensor:
         layout = lay_out(rows, padding, self._cache.block_size, self._cache.spare_block)
-        return self._steps.run(layout, late)[: layout.samples]
-
-    def _paged(self, attention: str, heads: int) -> Callable[[Layout], Paged]:
-        """What prepares a step's attention of this kind."""
-        if attention != "native":
-            return lambda layout: TorchPaged(layout, self._cache, self.dtype)
-        native, _ = load()
-        assert native is not None
-        return lambda layout: NativePaged(layout, self._cache, native, heads)
-
-
-def _choose_attention(kind: str, device: torch.device, dtype: torch.dtype, kv_dtype: torch.dtype) -> str:
-    """The kind of attention to use; EngineError where the compiled one is asked for and there is none."""
-    if kind == "auto" and device.type == "cuda":
-        return "triton"
-    if kind not in ("auto", "native"):
-        return kind
-    native, reason = native_for(dtype, kv_dtype, device)
-    if kind == "native" and native is None:
-        raise EngineError(f"engine.attention = 'native' cannot be used: {reason}; 'auto' takes what there is")
-    return "torch" if native is None else "native"
-
-
-def _operations(attention: str) -> Operations:
-    if attention == "native":
-        native, _ = load()
-        assert native is not None
-        return NativeOperations(native)
-    if attention != "triton":
-        return TorchOperations()
-    from replay.executors.torch.triton_attention import TritonOperations
-
-    return TritonOperations()
-
-
-def _greedy(logits: Tensor) -> Tensor:
-    return logits.argmax(dim=-1)
-
-
-def _native_greedy() -> Sample:
-    native, _ = load()
-    assert native is not None
-    return lambda logits: largest(native, logits)
+        draws = np.zeros(len(layout.sampled), dtype=np.float32)
+        if self._sampling.temperature:
+            sampling, ends = rows.samples, rows.starts + rows.lengths
+            draws[: layout.samples] = uniforms(self._seed, rows.owners[sampling], ends[sampling])
+        return self._steps.run(layout, late, draws)[: layout.samples]
 
 
 def _guess(model: PreTrainedModel) -> CostModel:

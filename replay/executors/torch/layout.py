@@ -38,10 +38,12 @@ class Row:
 class Rows:
     """The rows of a step as arrays, an entry each; `ids` holds the rows' tokens one after the other.
 
-    `tables` [rows, blocks] may be wider than a row's own blocks: what lies beyond them is never looked at.
+    `tables` [rows, blocks] may be wider than a row's own blocks: what lies beyond them is never looked at. `owners`
+    are numbers of the rows' requests, from which their draws follow.
     """
 
     ids: TokenIds
+    owners: Integers
     starts: Integers
     lengths: Integers
     samples: Booleans
@@ -55,6 +57,7 @@ class Rows:
             table[: len(row.blocks)] = row.blocks
         return cls(
             ids=np.concatenate([row.ids for row in rows]),
+            owners=np.arange(len(rows)),
             starts=np.array([row.start for row in rows], dtype=np.int64),
             lengths=np.array([len(row.ids) for row in rows], dtype=np.int64),
             samples=np.array([row.samples for row in rows], dtype=np.bool_),

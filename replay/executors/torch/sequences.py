@@ -78,6 +78,7 @@ class Sequences:
         ]
         rows = Rows(
             ids=np.concatenate(parts),
+            owners=np.array([share.request.row for share in shares], dtype=np.int64),
             starts=np.array([share.start for share in shares], dtype=np.int64),
             lengths=lengths,
             samples=np.array([share.samples for share in shares], dtype=np.bool_),

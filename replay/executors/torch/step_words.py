@@ -38,7 +38,7 @@ class Sizes:
     @property
     def words(self) -> int:
         """Integers without the tables."""
-        return 5 * self.all_tokens + self.all_rows + 4 * (self.singles + self.tiles) + HEADER
+        return 5 * self.all_tokens + 2 * self.all_rows + 4 * (self.singles + self.tiles) + HEADER
 
     def hold(self, other: Sizes) -> bool:
         """Whether a step of size `other` fits."""
@@ -60,6 +60,7 @@ class Segments:
     blocks: Words  # [tokens] where its keys and values go
     offsets: Words  # [tokens]
     sampled: Words  # [rows] the tokens whose successors are sampled
+    draws: Words  # [rows] the bits of a float32 number of [0, 1) for each
     tile_first: Words  # [singles + tiles] the first token of each tile; a single token is a tile
     tile_tokens: Words  # 0: nothing to do
     tile_row: Words
@@ -72,7 +73,7 @@ class Segments:
         """The views, in this order."""
         tiles = sizes.singles + sizes.tiles
         views, at = [], 0
-        for length in [sizes.all_tokens] * 5 + [sizes.all_rows] + [tiles] * 4 + [HEADER, len(words) - sizes.words]:
+        for length in [sizes.all_tokens] * 5 + [sizes.all_rows] * 2 + [tiles] * 4 + [HEADER, len(words) - sizes.words]:
             views.append(words[at : at + length])
             at += length
         return cls(*views)
@@ -85,7 +86,9 @@ def sizes_of(layout: Layout, tokens_per_tile: int) -> Sizes:
     return Sizes(singles, rows - singles, len(layout.ids) - singles, tiles)
 
 
-def write_words(layout: Layout, late: Integers, sizes: Sizes, *, tokens_per_tile: int, spare_block: int) -> Words:
+def write_words(
+    layout: Layout, late: Integers, draws: NDArray[np.float32], sizes: Sizes, *, tokens_per_tile: int, spare_block: int
+) -> Words:
     """The integers of a step, filled up to `sizes`: with tokens that write to the spare block, rows of one token that
     look at one of its tokens, and tiles without tokens. `late` [ids handed in] tells whose ids are still on the device.
     """
@@ -104,6 +107,7 @@ def write_words(layout: Layout, late: Integers, sizes: Sizes, *, tokens_per_tile
     to.blocks[token] = layout.blocks
     to.offsets[token] = layout.offsets
     to.sampled[: len(layout.sampled)] = token[layout.sampled]
+    to.draws[: len(draws)] = draws.view(np.int32)
 
     one = slice(0, sizes.singles)
     to.tile_first[one] = to.tile_row[one] = np.arange(sizes.singles)

@@ -37,6 +37,7 @@ class Numbers:
     blocks: Tensor
     offsets: Tensor
     sampled: Tensor
+    draws: Tensor
     tile_first: Tensor
     tile_tokens: Tensor
     tile_row: Tensor

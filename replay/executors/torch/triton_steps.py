@@ -16,7 +16,7 @@ from replay.executors.torch.forward import Forward
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Integers, Layout
 from replay.executors.torch.step_words import Sizes, Words, idle_words, sizes_of, write_words
-from replay.executors.torch.steps import Sample
+from replay.executors.torch.steps import Draws, Sample
 from replay.executors.torch.triton_attention import Numbers, TritonPaged, tokens_per_tile
 
 # Decodes for which there are graphs: close together, as a row too many is computed in every step.
@@ -39,8 +39,6 @@ class Captured:
 class TritonSteps:
     """`Steps` by kernels of our own. `positions` is the length of the longest sequence; `graphs` captures steps."""
 
-    name = "triton"
-
     def __init__(
         self, forward: Forward, cache: KVCache, sample: Sample, *, heads: int, positions: int, graphs: bool
     ) -> None:
@@ -58,12 +56,12 @@ class TritonSteps:
         self._last = torch.zeros(DECODES[-1] + PROMPTS_BESIDE, dtype=torch.int64, device=cache.device)
 
     @property
-    def captured(self) -> list[str]:
+    def prepared(self) -> list[str]:
         """The steps for which there are graphs: decodes, and prompt tokens beside them."""
         return [f"{one.sizes.singles}+{one.sizes.tokens}" for one in self._captured]
 
     @torch.inference_mode()
-    def run(self, layout: Layout, late: Integers) -> Tensor:
+    def run(self, layout: Layout, late: Integers, draws: Draws) -> Tensor:
         if len(layout.sampled) > len(self._last):
             grown = torch.zeros(2 * len(layout.sampled), dtype=torch.int64, device=self._cache.device)
             grown[: len(self._last)] = self._last
@@ -72,7 +70,9 @@ class TritonSteps:
         exact = sizes_of(layout, self._per_tile)
         captured = next((one for one in self._captured if one.sizes.hold(exact)), None)
         sizes = exact if captured is None else captured.sizes
-        words = write_words(layout, late, sizes, tokens_per_tile=self._per_tile, spare_block=self._cache.spare_block)
+        words = write_words(
+            layout, late, draws, sizes, tokens_per_tile=self._per_tile, spare_block=self._cache.spare_block
+        )
         if captured is None:
             self._compute(_staged(words, self._cache.device).to(self._cache.device, non_blocking=True), sizes)
         else:
@@ -117,7 +117,7 @@ class TritonSteps:
         ids = torch.where(numbers.late >= 0, known, numbers.ids)
         paged = TritonPaged(self._cache, numbers, sizes, self._heads, self._units)
         logits = self._forward(ids, numbers.positions, numbers.sampled, paged)
-        self._last[: sizes.all_rows] = self._sample(logits)
+        self._last[: sizes.all_rows] = self._sample(logits, numbers.draws.view(torch.float32))
 
 
 def _up_to(steps: tuple[int, ...], most: int) -> tuple[int, ...]:
