@@ -64,27 +64,27 @@ class NativeLinear(nn.Module):
 
     def __init__(self, native: Native, weight: Tensor, bias: Tensor | None, *, half: bool) -> None:
         super().__init__()
-        self._native, self._half = native, half
-        self._outputs, self._inputs = weight.shape
+        self._native, self.halved = native, half
+        self._outputs, self.inputs = weight.shape
         weight = weight.contiguous()
-        size = native.packed_size(self._outputs, self._inputs)
+        size = native.packed_size(self._outputs, self.inputs)
         self.packed = torch.empty(size, dtype=torch.float16 if half else torch.float32)
         self.bias = None if bias is None else bias.clone()
-        native.pack(weight.data_ptr(), self._outputs, self._inputs, half, self.packed.data_ptr())
-        self._addresses = self.packed.data_ptr(), None if self.bias is None else self.bias.data_ptr()
+        native.pack(weight.data_ptr(), self._outputs, self.inputs, half, self.packed.data_ptr())
+        self.addresses = self.packed.data_ptr(), None if self.bias is None else self.bias.data_ptr()
 
     def forward(self, x: Tensor) -> Tensor:
         assert x.dtype == torch.float32
-        assert x.shape[-1] == self._inputs
+        assert x.shape[-1] == self.inputs
         x = x.contiguous()
         result = torch.empty((*x.shape[:-1], self._outputs))
         self._native.linear(
             x.data_ptr(),
-            *self._addresses,
-            x.numel() // self._inputs,
-            self._inputs,
+            *self.addresses,
+            x.numel() // self.inputs,
+            self.inputs,
             self._outputs,
-            self._half,
+            self.halved,
             torch.get_num_threads() if self._native.threaded else 1,
             result.data_ptr(),
         )

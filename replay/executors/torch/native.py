@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 FOLDER = Path(__file__).with_name("cpp")
-SOURCES = ("attention.cpp", "linear.cpp", "operations.cpp", "vectors.h")
+SOURCES = ("attention.cpp", "decoder.cpp", "linear.cpp", "operations.cpp", "vectors.h")
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-O3", "-march=native", "-fPIC", "-fno-exceptions", "-fno-rtti")
 PATIENCE = 120  # seconds for a compiler; it needs about three
@@ -52,7 +52,10 @@ class Native:
         self.pack.argtypes = [_POINTER, _DISTANCE, _DISTANCE, _INTEGER, _POINTER]
         self.linear = library.replay_linear
         self.linear.argtypes = [*(_POINTER,) * 3, *(_DISTANCE,) * 3, _INTEGER, _INTEGER, _POINTER]
+        self.decode = library.replay_decode
+        self.decode.argtypes = [*(_POINTER,) * 4, _DISTANCE, *(_POINTER,) * 4]
         for function in (
+            self.decode,
             self.prepare,
             self.attend,
             self.rms_norm,

@@ -71,8 +71,8 @@ class NativePaged:
             ("tables", "owners", "contexts", "spans", "blocks", "offsets", "first"), self._arrays, strict=True
         ):
             setattr(self._step, name, part.ctypes.data)
-        self._address = ctypes.addressof(self._step)
-        native.prepare(self._address)
+        self.address = ctypes.addressof(self._step)
+        native.prepare(self.address)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         parts = _adjacent(query), _adjacent(key), _adjacent(value)
@@ -93,7 +93,7 @@ class NativePaged:
         keys = pool.data_ptr()
         values = keys + pool.nbytes // 2
         output = torch.empty((self._tokens, self._heads, self.cache.head_dim))
-        self._native.attend(self._address, *addresses, *rotation, scale, keys, values, output.data_ptr())
+        self._native.attend(self.address, *addresses, *rotation, scale, keys, values, output.data_ptr())
         return output
 
 
