@@ -83,6 +83,10 @@ class Engines:
             cuda_graphs=engine.cuda_graphs,
             overlap=engine.overlap,
             swap_gb=engine.swap_gb,
+            temperature=engine.temperature,
+            top_k=engine.top_k,
+            top_p=engine.top_p,
+            stop=engine.stop,
         )
         if engine.blocks is None:
             self._remark(f"its KV pool: {executor.kv_blocks:,} blocks of {engine.block_size} tokens")

@@ -195,6 +195,7 @@ class Runner:
             seed=self._experiment.seed,
             stop=self._stop,
             watch=_Watch(writer, self._observer),
+            end_ids=executor.end_ids,
         )
         if clock.zero_unix is not None:
             gc.collect()

@@ -6,7 +6,7 @@ nothing of policies, modes or time-outs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -149,6 +149,7 @@ class Executor(Protocol):
     max_context: int | None  # the longest prompt + answer that the model can take; None: as the pool allows
     kv_blocks: int  # blocks of its KV pool
     host_blocks: int  # blocks in host memory, for requests that are swapped out
+    end_ids: Collection[int]  # tokens that end an answer before its length; none: all have the lengths of the trace
     overlaps: bool  # whether a step may be submitted while the one before is being computed
 
     def describe(self) -> Description: ...

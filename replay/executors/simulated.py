@@ -5,7 +5,7 @@ On a virtual clock a replay is instant and exact; on a wall clock the same execu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from replay.clock import Clock, to_nanosecond
 from replay.executors.interface import Batch, CostModel, Description, TokenIds
@@ -24,6 +24,7 @@ class SimulatedExecutor:
 
     max_context: int | None = None
     overlaps: bool = False
+    end_ids: Collection[int] = ()
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from transformers import AutoConfig, PreTrainedModel
 
 from replay.errors import EngineError
 from replay.executors.interface import Batch, Share
-from replay.executors.torch.computing import Computing
+from replay.executors.torch.computing import Computing, Sampling
 from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.models import dummy_model
 
@@ -131,3 +131,33 @@ def test_a_model_that_only_looks_like_llama_is_found_out() -> None:
     first.act_fn = torch.nn.GELU()  # its configuration still says silu
     with pytest.raises(EngineError, match=r"not the decoder that its type promises.*engine\.fused = false"):
         TorchExecutor(model, name="odd", blocks=8, block_size=16)
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="on another device other sums decide ties")
+def test_drawn_tokens_are_a_requests_own_whatever_is_computed_beside_them() -> None:
+    engine = executor("llama", Computing(attention="torch", sampling=Sampling(temperature=1.0, top_k=50, top_p=0.95)))
+    together = Driver(engine, scatter=1)
+    finish(together)
+    alone = Driver(engine, scatter=2)
+    for row in ROWS:
+        while row in alone.unfinished():
+            alone.step({row: 7})
+    assert alone.answers() == together.answers() != reference("llama").answers
+    assert len({tuple(answer) for answer in alone.answers()}) == len(PROMPTS)
+
+
+def test_a_small_temperature_is_greedy() -> None:
+    engine = executor("qwen2", Computing(sampling=Sampling(temperature=1e-6)))
+    assert finish(Driver(engine)) == reference("qwen2").answers
+
+
+def test_how_far_it_agrees_is_measured() -> None:
+    assert executor("llama", Computing()).describe().details["agreement"] == 1.0
+    assert 0.9 < executor("llama", Computing(linears="fp16")).describe().details["agreement"] <= 1.0  # type: ignore[operator]
+
+
+def test_copies_are_part_of_the_cost() -> None:
+    with_room = paged_executor("llama", computing=Computing(host_blocks=4))
+    assert with_room.warm_up(rows=2, tokens=16, context=32, seconds=0.01).swap > 0
+    without = paged_executor("llama")
+    assert without.warm_up(rows=2, tokens=16, context=32, seconds=0.01).swap == 0

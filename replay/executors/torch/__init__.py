@@ -26,6 +26,10 @@ def build_torch_executor(
     cuda_graphs: bool = True,
     overlap: bool | None = None,
     swap_gb: float = 0,
+    temperature: float = 0,
+    top_k: int | None = None,
+    top_p: float = 1,
+    stop: str = "length",
 ) -> TorchExecutor:
     """An executor for a named shape with dummy weights, or for real weights by folder or hub name.
 
@@ -35,6 +39,8 @@ def build_torch_executor(
     requests that are swapped out; `overlap` None hands a step over before the one before is back on CUDA alone.
     The pool has `blocks` blocks, or as many as fit into `memory_utilization` of the device's memory beside the weights
     and what a largest `step` needs: its tokens, and the sampled ones among them. One of the two must be given.
+    A token is the likeliest at `temperature` 0, else drawn among the `top_k` likeliest within `top_p`; `stop` "eos"
+    ends an answer at the model's own end token, "length" never.
     Raises EngineError when the model, the device or the memory is not there, ExperimentError for names that are none.
     """
     from replay.executors.torch.build import build
@@ -56,4 +62,8 @@ def build_torch_executor(
         cuda_graphs=cuda_graphs,
         overlap=overlap,
         swap_gb=swap_gb,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        stop=stop,
     )

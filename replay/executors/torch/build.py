@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedModel
 
 from replay.errors import EngineError, ExperimentError
 from replay.executors.model_shape import ModelShape
 from replay.executors.pool_size import GIB, size_pool
-from replay.executors.torch.computing import Computing
+from replay.executors.torch.computing import Computing, Sampling
 from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.memory import device_memory, kv_shape
 from replay.executors.torch.models import load_model
@@ -42,6 +42,10 @@ def build(
     cuda_graphs: bool,
     overlap: bool | None,
     swap_gb: float,
+    temperature: float,
+    top_k: int | None,
+    top_p: float,
+    stop: str,
 ) -> TorchExecutor:
     """An executor for a model by name; see `build_torch_executor`."""
     if threads is not None:
@@ -75,6 +79,8 @@ def build(
         graphs=cuda_graphs,
         overlap=overlap,
         host_blocks=int(swap_gb * GIB) // block_bytes,
+        sampling=Sampling(temperature, top_k, top_p),
+        end_ids=_end_ids(model, name) if stop == "eos" else frozenset(),
     )
     if name in SHAPES:
         return TorchExecutor(model, name=name, blocks=blocks, block_size=block_size, seed=seed, computing=computing)
@@ -117,6 +123,18 @@ def find_dtype(name: str, device: torch.device) -> torch.dtype:
     if name not in DTYPES:
         raise ExperimentError(f"engine.dtype = {name!r} is no number type: {nearest(name, ['auto', *DTYPES])}")
     return DTYPES[name]
+
+
+def _end_ids(model: PreTrainedModel, name: str) -> frozenset[int]:
+    """The tokens that end an answer of this model; EngineError where it has none."""
+    for config in (getattr(model, "generation_config", None), model.config.get_text_config()):
+        ids = getattr(config, "eos_token_id", None)
+        if ids is not None:
+            return frozenset(ids if isinstance(ids, list) else [ids])
+    raise EngineError(
+        f"engine.stop = 'eos' needs a model with an end token, and {name!r} has none; with 'length' answers have the "
+        "lengths of the trace"
+    )
 
 
 def _tokenizer(name: str) -> Any:

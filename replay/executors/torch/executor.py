@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import platform
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import median
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from replay.clock import WallClock
 from replay.executors.interface import Batch, CostModel, Description, Padding, TokenIds
 from replay.executors.torch.computing import Computing
 from replay.executors.torch.kv_cache import KVCache
@@ -87,7 +89,8 @@ class TorchExecutor:
         )
         positions = min(self.max_context or blocks * block_size, blocks * block_size)
         self._steps, self._way = build_steps(model, self._cache, computing, positions=max(positions, block_size))
-        self._sampling, self.end_ids = computing.sampling, computing.end_ids
+        self._sampling = computing.sampling
+        self.end_ids: Collection[int] = computing.end_ids
         self._sequences = Sequences([], [])
         self._flights: deque[Flight] = deque()
 
@@ -179,7 +182,20 @@ class TorchExecutor:
             context=min(context, self.max_context or context),
             seconds=seconds,
         )
+        self.cost = replace(self.cost, swap=self._measure_swap())
         return self.cost
+
+    def _measure_swap(self) -> float:
+        """Seconds to copy one block to host memory or back, as a few are copied at once; 0 where there is no room."""
+        count = min(8, self.host_blocks, self.kv_blocks)
+        pairs, clock, times = [(block, block) for block in range(count)], WallClock(), []
+        for _ in range(5 if count else 0):
+            start = clock.now()
+            self._cache.swap(pairs, pairs)
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            times.append((clock.now() - start) / (2 * count))
+        return median(times) if times else 0.0
 
     def compute(self, rows: Sequence[Row], padding: Padding | None = None) -> Tensor:
         """One forward pass: the ids sampled for the rows that sample, in order; on the device, maybe still in work."""
