@@ -30,7 +30,7 @@ max_waiting = 1024       # more are rejected
 # cost = { fixed_ms = 15.0, prefill_ms = 0.25, decode_ms = 0.2, context_ms = 0.0012 }
 #                        # a simulated step: so long, and so much for each token of each kind; a real run prints its own
 # prefix_cache    = true # prompts that begin alike share the KV blocks of their beginning, in continuous mode
-# swap_gb         = 1.0  # GiB of host memory where an evicted request leaves its tokens; without, it computes them again
+# swap_gb         = 1.0  # GiB of host memory where an evicted request leaves its tokens; without, they are recomputed
 # queue_timeout_s = 30   # from when a request was due to its admission
 # timeout_s       = 120  # from when it was due to its end
 
