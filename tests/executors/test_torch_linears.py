@@ -72,7 +72,7 @@ def test_packed_weights_do_not_follow_the_original(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SAME_BITS)
-@pytest.mark.parametrize("shape", [(96, 64), (576, 1536), (1024, 1025), (40, 2500)])
+@pytest.mark.parametrize("shape", [(96, 64), (576, 1536), (1024, 1025), (40, 2500), (5, 3)])
 def test_a_row_has_the_same_bits_in_every_batch(kind: str, shape: tuple[int, int]) -> None:
     linear, x = pack(drawn(*shape), drawn(shape[0]), kind), drawn(130, shape[1])
     with torch.inference_mode():
@@ -80,6 +80,12 @@ def test_a_row_has_the_same_bits_in_every_batch(kind: str, shape: tuple[int, int
         for rows in [*range(1, 34), 47, 48, 63, 64, 65, 127, 128, 129]:
             assert torch.equal(linear(x[:rows]), whole[:rows]), rows
         assert torch.equal(linear(x[77]), whole[77])  # wherever it stands
+        before = torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            assert torch.equal(linear(x), whole)
+        finally:
+            torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("kind", PACKED)
