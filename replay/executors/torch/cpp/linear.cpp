@@ -119,16 +119,18 @@ int64_t replay_packed_size(int64_t outputs, int64_t inputs) { return (outputs + 
 
 // Pack `weight` [outputs, inputs], in float16 if `half`.
 void replay_pack(const float *weight, int64_t outputs, int64_t inputs, int half, void *packed) {
-    for (int64_t i = 0; i < replay_packed_size(outputs, inputs); i++) {
-        const int64_t output = i / (inputs * WIDE) * WIDE + i % WIDE, input = i / WIDE % inputs;
-        const float number = output < outputs ? weight[output * inputs + input] : 0.0f;
+    int64_t at = 0;
+    for (int64_t first = 0; first < outputs; first += WIDE)
+        for (int64_t input = 0; input < inputs; input++)
+            for (int64_t output = first; output < first + WIDE; output++, at++) {
+                const float number = output < outputs ? weight[output * inputs + input] : 0.0f;
 #if HAS_HALF
-        if (half)
-            ((Half *)packed)[i] = Half(number);
-        else
+                if (half)
+                    ((Half *)packed)[at] = Half(number);
+                else
 #endif
-            ((float *)packed)[i] = number;
-    }
+                    ((float *)packed)[at] = number;
+            }
     (void)half;
 }
 
