@@ -30,7 +30,7 @@ class Slot:
 
 
 class LlamaCpp:
-    """A context with one unified KV cache for all slots."""
+    """A context, with a KV cache for each slot or a unified one for all."""
 
     def __init__(self, weights: Path, threads: int, slots: int, *, unified: bool) -> None:
         llama_cpp.llama_backend_init()
@@ -115,6 +115,6 @@ if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--weights", type=Path, required=True, help="GGUF file")
     parser.add_argument("--slots", type=int, default=SLOTS)
-    parser.add_argument("--split-cache", action="store_true", help="a KV cache for each slot, in place of one for all")
+    parser.add_argument("--one-cache", action="store_true", help="one KV cache for all slots: a tenth slower here")
     given = parser.parse_args()
-    serve(given.model, lambda: LlamaCpp(given.weights, given.threads, given.slots, unified=not given.split_cache))
+    serve(given.model, lambda: LlamaCpp(given.weights, given.threads, given.slots, unified=given.one_cache))
