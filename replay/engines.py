@@ -113,7 +113,7 @@ class Engines:
         if cell.engine not in self._accounts:
             yield
             return
-        from replay.executors.torch.device_use import DeviceUse  # late: a simulated run needs no torch
+        from replay.executors.torch.probing.device_use import DeviceUse  # late: a simulated run needs no torch
 
         use = DeviceUse(self._accounts[cell.engine]["device"])
         use.start()
@@ -124,7 +124,7 @@ class Engines:
 
     def _account(self, details: dict[str, Any]) -> dict[str, Any]:
         # late: a simulated run needs no torch
-        from replay.executors.torch.accounting import ceilings_key, probe_command, work_of
+        from replay.executors.torch.probing.accounting import ceilings_key, probe_command, work_of
 
         key = ceilings_key(details)
         try:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from replay.executors.pool_size import GIB, PoolSize, size_pool
-from replay.executors.torch.accounting import ITEMSIZES
 from replay.executors.torch.model_facts import ModelFacts
+from replay.executors.torch.probing.accounting import ITEMSIZES
 from replay.experiment.grid import Cell
 from replay.experiment.loading import Experiment
 from replay.experiment.settings import Engine

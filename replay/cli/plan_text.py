@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from replay.executors.pool_size import GIB, SPARE_BLOCKS, blocks_of
-from replay.executors.torch.accounting import ITEMSIZES
+from replay.executors.torch.probing.accounting import ITEMSIZES
 from replay.planning import Plan
 from replay.traces.demand import larger_than, occupancy, request_tokens, together
 from replay.traces.table import Trace

@@ -13,7 +13,7 @@ from replay.errors import ReplayError
 if TYPE_CHECKING:
     from replay.ceilings import Ceilings
     from replay.executors.roofline import Roofline
-    from replay.executors.torch.batch_sizes import BatchSizes
+    from replay.executors.torch.probing.batch_sizes import BatchSizes
 
 GIB = 2**30
 
@@ -81,7 +81,7 @@ def probe(
         check_name(model)  # before anything is measured
     say("measuring memory and arithmetic")
     from replay.ceilings import cache_file, keep_ceilings
-    from replay.executors.torch.probe import measure_ceilings
+    from replay.executors.torch.probing.ceilings import measure_ceilings
 
     ceilings, remarks = measure_ceilings(device=device, threads=threads, dtype=dtype)
     if not as_json:
@@ -96,7 +96,7 @@ def probe(
         fault = unkept
     timed = None
     if model is not None:
-        from replay.executors.torch.batch_sizes import time_batch_sizes
+        from replay.executors.torch.probing.batch_sizes import time_batch_sizes
 
         say(f"timing decode steps of {model}")
         timed = time_batch_sizes(

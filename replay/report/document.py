@@ -128,9 +128,14 @@ def _setting(value: Any) -> str:
 
 
 def _engine(engine: Mapping[str, Any]) -> str:
+    """An engine with all that it says of itself; how far faster ways of computing keep the model's tokens in words."""
     label = "SIMULATED, a cost model on a virtual clock" if engine.get("simulated") else str(engine.get("kind"))
     details = {**(engine.get("details") or {}), **({"cost": engine["cost"]} if engine.get("cost") else {})}
-    return f"engine: {label}" + (f"; {_settings(details)}" if details else "")
+    agreement = details.pop("agreement", None)
+    line = f"engine: {label}" + (f"; {_settings(details)}" if details else "")
+    if agreement is None:
+        return line
+    return f"{line}; its likeliest next token is that of the model's own modules for {agreement:.1%} of tokens probed"
 
 
 def _transform(change: Mapping[str, Any]) -> str:

@@ -9,8 +9,8 @@ import pytest
 from replay.ceilings import Ceilings
 from replay.errors import ExperimentError
 from replay.executors.interface import Batch, CostModel, Description, TokenIds
-from replay.executors.torch.batch_sizes import time_batch_sizes
-from replay.executors.torch.decode_probe import LEAST, MOST, UNTIMED, blocks_needed, longest_context, time_decodes
+from replay.executors.torch.probing.batch_sizes import time_batch_sizes
+from replay.executors.torch.probing.decodes import LEAST, MOST, UNTIMED, blocks_needed, longest_context, time_decodes
 from replay.request import Workload
 
 CEILINGS = Ceilings("A Processor", 1, "float32", 1e9, 1e9, 1e9, {}, "2026-01-02T03:04:05+00:00", {})

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from replay.executors.torch.device_use import CLEAR, DeviceUse, nvml_sampler
+from replay.executors.torch.probing.device_use import CLEAR, DeviceUse, nvml_sampler
 
 
 def test_the_highest_memory_counts_from_the_start() -> None:

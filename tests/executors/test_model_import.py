@@ -19,8 +19,8 @@ import policies as _registered  # noqa: F401  # importing it registers every pol
 from replay.answering import Answer, answer
 from replay.cli import main
 from replay.errors import EngineError, OutputError
-from replay.executors.torch.gguf_header import read_header
-from replay.executors.torch.importing import check_folder, check_packages, import_gguf
+from replay.executors.torch.gguf.header import read_header
+from replay.executors.torch.gguf.importing import check_folder, check_packages, import_gguf
 from replay.executors.torch.model_facts import model_facts
 from replay.executors.torch.models import load_model
 from replay.scheduler import policies

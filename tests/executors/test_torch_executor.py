@@ -13,7 +13,7 @@ from transformers import AutoConfig
 from replay.executors.interface import Batch, Executor, Share
 from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.models import dummy_model
-from replay.executors.torch.native import load
+from replay.executors.torch.native.library import load
 from replay.executors.torch.warm_up import grid
 
 

@@ -18,7 +18,7 @@ from replay.errors import EngineError
 from replay.executors.torch.attention import IMPLEMENTATION
 from replay.executors.torch.linears import KINDS, FBGEMMLinear, _fault, choose, pack, replace_linears, usable
 from replay.executors.torch.models import dummy_model
-from replay.executors.torch.native import load
+from replay.executors.torch.native.library import load
 
 CPU = torch.device("cpu")
 HERE = [kind for kind in KINDS if usable(kind, CPU, torch.float32) is None]

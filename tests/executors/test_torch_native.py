@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from replay.executors.interface import Padding
-from replay.executors.torch import native as native_module
 from replay.executors.torch.attention import TorchPaged
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Layout, Row, Rows, lay_out
-from replay.executors.torch.native import Native, load
-from replay.executors.torch.native_paged import NativeOperations, NativePaged, largest, native_for
+from replay.executors.torch.native import library as native_module
+from replay.executors.torch.native.attention import NativeOperations, NativePaged, largest, native_for
+from replay.executors.torch.native.library import Native, load
 from replay.executors.torch.operations import TorchOperations, rotate
 
 CPU = torch.device("cpu")
@@ -287,7 +287,7 @@ def test_the_largest_is_the_first_among_equals(vocabulary: int) -> None:
 @compiled
 def test_it_brings_no_second_openmp() -> None:
     program = (
-        "import re, torch; from replay.executors.torch.native import load; assert load()[0] is not None; "
+        "import re, torch; from replay.executors.torch.native.library import load; assert load()[0] is not None; "
         "maps = open('/proc/self/maps').read(); print(len(set(re.findall(r'/\\S*omp[^/]*[.]so\\S*', maps))))"
     )
     if sys.platform == "linux":
@@ -327,7 +327,7 @@ def test_a_cache_that_cannot_be_written(fresh: Path) -> None:
 
 @compiled
 def test_two_processes_build_at_once_and_a_third_finds_it(fresh: Path) -> None:
-    program = "from replay.executors.torch.native import load; print(load()[1])"
+    program = "from replay.executors.torch.native.library import load; print(load()[1])"
     both = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate()[0].strip() for process in both] == [REASON, REASON]
     built = list((fresh / "cache" / "replay").iterdir())

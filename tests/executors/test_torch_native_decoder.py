@@ -12,8 +12,8 @@ from greedy import MODELS, PROMPTS, Driver, paged_executor, reference
 from replay.executors.torch.computing import Computing
 from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.layout import Row
-from replay.executors.torch.native import load
-from replay.executors.torch.native_decoder import NativeDecoder
+from replay.executors.torch.native.decoder import NativeDecoder
+from replay.executors.torch.native.library import load
 
 pytestmark = pytest.mark.skipif(load()[0] is None, reason=f"there is no compiled code here: {load()[1]}")
 

@@ -15,11 +15,11 @@ from replay.executors.torch.computing import Computing
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Row, Rows, lay_out
 from replay.executors.torch.operations import TorchOperations
-from replay.executors.torch.step_words import Sizes, sizes_of, write_words
+from replay.executors.torch.triton.words import Sizes, sizes_of, write_words
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from replay.executors.torch.triton_attention import (
+from replay.executors.torch.triton.attention import (
     Numbers,
     TritonOperations,
     TritonPaged,
@@ -152,7 +152,7 @@ def test_greedy_tokens(name: str, graphs: bool, overlap: bool) -> None:
     engine = paged_executor(name, computing=Computing(attention="triton", graphs=graphs, overlap=overlap))
     if graphs:
         engine.warm_up(rows=4, tokens=32, context=64, slots=4, seconds=0.01)
-        captured = engine.describe().details["cuda_graphs"]
+        captured = engine._steps.prepared
         fused = ["1+0", "2+0", "4+0", "8+16", "8+32"]
         assert captured == (fused if name != "gpt2" else [])  # steps of more rows go without
     driver = Driver(engine, scatter=3)

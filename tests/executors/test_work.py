@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from replay.executors.model_shape import ModelShape
-from replay.executors.torch.accounting import ceilings_key, probe_command, work_of
 from replay.executors.torch.models import dummy_model
+from replay.executors.torch.probing.accounting import ceilings_key, probe_command, work_of
 from replay.executors.torch.shapes import shape_config
 from replay.executors.work import Work
 from replay.machine import hardware

@@ -106,7 +106,7 @@ class TorchExecutor:
             "dtype": str(self.dtype).removeprefix("torch."),
             **asdict(self._way),
             "sampling": asdict(self._sampling),
-            "cuda_graphs": self._steps.prepared,
+            "cuda_graphs": len(self._steps.prepared) or None,
             "overlap": self.overlaps,
             "kv_dtype": str(self._cache.dtype).removeprefix("torch."),
             "kv_blocks": self._cache.blocks,

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from replay.errors import EngineError
-from replay.executors.torch.native import Native, load
+from replay.executors.torch.native.library import Native, load
 from replay.registry import nearest
 
 # What each kind is, for reports.

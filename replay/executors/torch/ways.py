@@ -20,9 +20,9 @@ from replay.executors.torch.forward import Forward, build_forward
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Layout
 from replay.executors.torch.linears import choose
-from replay.executors.torch.native import Native, load
-from replay.executors.torch.native_decoder import NativeDecoder
-from replay.executors.torch.native_paged import NativeOperations, NativePaged, largest, native_for
+from replay.executors.torch.native.attention import NativeOperations, NativePaged, largest, native_for
+from replay.executors.torch.native.decoder import NativeDecoder
+from replay.executors.torch.native.library import Native, load
 from replay.executors.torch.operations import Operations, TorchOperations
 from replay.executors.torch.steps import Steps, TorchSteps
 
@@ -34,7 +34,7 @@ class Way:
     forward: str  # "fused" or "modules"
     linears: str
     attention: str
-    native_code: str
+    native_code: str | None  # on a CPU: what became of the compiled code
     agreement: float
 
 
@@ -59,12 +59,14 @@ def build_steps(model: PreTrainedModel, cache: KVCache, computing: Computing, *,
         forward="fused" if fused else "modules",
         linears=linears,
         attention=attention,
-        native_code=native_for(dtype, cache.dtype, device)[1],
+        native_code=native_for(dtype, cache.dtype, device)[1] if device.type == "cpu" else None,
         agreement=built.agreement,
     )
     if attention == "triton":
-        from replay.executors.torch import triton_attention  # Triton comes with CUDA builds of PyTorch only
-        from replay.executors.torch.triton_steps import TritonSteps
+        from replay.executors.torch.triton import (
+            attention as triton_attention,  # Triton comes with CUDA builds of PyTorch only
+        )
+        from replay.executors.torch.triton.steps import TritonSteps
 
         choose_ids = computing.sampling.by(triton_attention.largest)
         graphs = computing.graphs and device.type == "cuda" and fused
@@ -101,7 +103,7 @@ def _operations(attention: str) -> Operations:
         return NativeOperations(_native())
     if attention != "triton":
         return TorchOperations()
-    from replay.executors.torch.triton_attention import TritonOperations
+    from replay.executors.torch.triton.attention import TritonOperations
 
     return TritonOperations()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from replay.errors import EngineError, OutputError
-from replay.executors.torch.gguf_header import Header, read_header
+from replay.executors.torch.gguf.header import Header, read_header
 
 NEEDED = ("gguf", "accelerate")
 STRETCHED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")

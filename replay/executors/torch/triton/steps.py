@@ -15,9 +15,9 @@ from torch import Tensor
 from replay.executors.torch.forward import Forward
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Integers, Layout
-from replay.executors.torch.step_words import Sizes, Words, idle_words, sizes_of, write_words
 from replay.executors.torch.steps import Draws, Sample
-from replay.executors.torch.triton_attention import Numbers, TritonPaged, tokens_per_tile
+from replay.executors.torch.triton.attention import Numbers, TritonPaged, tokens_per_tile
+from replay.executors.torch.triton.words import Sizes, Words, idle_words, sizes_of, write_words
 
 # Decodes for which there are graphs: close together, as a row too many is computed in every step.
 DECODES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512)

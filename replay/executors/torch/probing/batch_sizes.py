@@ -12,9 +12,9 @@ from replay.ceilings import Ceilings
 from replay.errors import ExperimentError
 from replay.executors.roofline import Roofline
 from replay.executors.torch import build_torch_executor
-from replay.executors.torch.accounting import work_of
-from replay.executors.torch.decode_probe import Decoded, blocks_needed, longest_context, time_decodes
-from replay.executors.torch.device_use import DeviceUse
+from replay.executors.torch.probing.accounting import work_of
+from replay.executors.torch.probing.decodes import Decoded, blocks_needed, longest_context, time_decodes
+from replay.executors.torch.probing.device_use import DeviceUse
 from replay.executors.work import Work
 
 BLOCK_SIZE = 16

@@ -13,9 +13,9 @@ import torch
 import triton
 from torch import Tensor
 
-from replay.executors.torch import triton_kernels as kernels
 from replay.executors.torch.kv_cache import KVCache
-from replay.executors.torch.step_words import Segments, Sizes
+from replay.executors.torch.triton import kernels as kernels
+from replay.executors.torch.triton.words import Segments, Sizes
 
 LEAST_QUERIES = 16  # rows of a matrix product, at least
 CHUNK_QUERIES = 64  # rows of a chunk's tile: tokens x query heads of a KV head

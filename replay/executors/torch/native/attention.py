@@ -14,7 +14,7 @@ from torch import Tensor
 
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Layout
-from replay.executors.torch.native import Native, load
+from replay.executors.torch.native.library import Native, load
 
 
 def native_for(dtype: torch.dtype, kv_dtype: torch.dtype, device: torch.device) -> tuple[Native | None, str]:

@@ -15,8 +15,8 @@ from replay.executors.torch.attention import Paged
 from replay.executors.torch.decoder import MATRICES, Decoder
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.linears import NativeLinear
-from replay.executors.torch.native import Native
-from replay.executors.torch.native_paged import NativeOperations, NativePaged
+from replay.executors.torch.native.attention import NativeOperations, NativePaged
+from replay.executors.torch.native.library import Native
 
 _NORMS = ("norm", "feed_norm", "query_norm", "key_norm")
 _SIZES = ("count", "hidden", "heads", "kv_heads", "head_dim", "mlp")

@@ -1,0 +1,1 @@
+"""GGUF files, wheels and packages turned into folders that transformers loads."""

@@ -1,0 +1,1 @@
+"""The CPU path in C++: compiled at first use, where there is a compiler."""

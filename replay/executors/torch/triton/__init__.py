@@ -1,0 +1,1 @@
+"""The CUDA path: kernels in Triton, and whole steps as CUDA graphs."""
