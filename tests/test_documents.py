@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 import policies as _registered  # noqa: F401  # importing it registers every policy
+from replay.executors.torch.shapes import SHAPES
 from replay.experiment.grid import cells
 from replay.experiment.loading import load_experiment
+from replay.experiment.settings import TORCH_ONLY, Engine
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -70,3 +72,13 @@ def test_the_policy_of_the_how_to_runs_in_every_mode(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for mode in ("static", "dynamic", "continuous"):
         assert f"{mode}-longest_prompt: 96 of 96 completed" in done.stderr
+
+
+def test_the_page_on_the_engine_has_every_key_and_every_named_shape() -> None:
+    page = Path("docs/engine.md").read_text(encoding="utf-8")
+    table = page.partition("## Every key")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+)( \*)? \|", table, flags=re.MULTILINE)
+    keys = {key: bool(star) for names, star in rows for key in re.findall(r"\w+", names)}
+    assert keys.keys() == Engine.model_fields.keys()
+    assert {key for key, star in keys.items() if star} == keys.keys() - TORCH_ONLY - {"kind"}
+    assert f"({', '.join(f'`{name}`' for name in SHAPES)})" in table

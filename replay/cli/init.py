@@ -29,16 +29,21 @@ kv_blocks   = 1024       # or memory_utilization = 0.9: as many as fit into this
 max_waiting = 1024       # more are rejected
 # cost = { fixed_ms = 15.0, prefill_ms = 0.25, decode_ms = 0.2, context_ms = 0.0012 }
 #                        # a simulated step: so long, and so much for each token of each kind; a real run prints its own
-# prefix_cache    = true # prompts that begin alike share the KV blocks of their beginning, in continuous mode
-# swap_gb         = 1.0  # GiB of host memory where an evicted request leaves its tokens; without, they are recomputed
-# queue_timeout_s = 30   # from when a request was due to its admission
-# timeout_s       = 120  # from when it was due to its end
+# device          = "cuda"   # left out: a CUDA device if there is one, else the CPU
+# linears         = "fp16"   # weights in 16 bits on a CPU: faster at small batches; tokens may differ; or a list
+# prefix_cache    = true     # prompts that begin alike share the KV blocks of their beginning, in continuous mode
+# swap_gb         = 1.0      # GiB of host memory for what evicted requests had computed; without, it is computed again
+# temperature     = 0.7      # left out: the likeliest token; top_k and top_p narrow what is drawn from
+# stop            = "eos"    # an answer may end before the trace's length, where a model of real weights ends it
+# price_per_hour  = 2.5      # of the machine: then the report says what a million tokens cost
+# queue_timeout_s = 30       # from when a request was due to its admission
+# timeout_s       = 120      # from when it was due to its end
 
 # Left out: all three with their defaults. A list is swept: one cell for each value.
 [modes]
 static     = { batch_size = 8 }
 dynamic    = { max_batch_size = 8, max_wait_ms = 50 }
-continuous = { max_running = 8, token_budget = 2048 }     # or max_running = [1, 8, 32]
+continuous = { max_running = 8, token_budget = 2048 }     # or max_running = [1, 8, 32, "adaptive"]
 
 # Left out: these five. policies = "all" (above the first table) takes every registered one.
 [policies]

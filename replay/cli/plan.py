@@ -53,7 +53,7 @@ def parse_size(context: click.Context, parameter: click.Parameter, value: str | 
 @click.option("--trace", "trace_file", type=FILE, metavar="FILE", help="Say what this trace asks for.")
 @click.option("--tpot-ms", type=MILLISECONDS, metavar="MS", help="Time for each token: what is resident over time.")
 @click.option("--ttft-ms", type=MILLISECONDS, metavar="MS", help="Time to the first token; left out: as --tpot-ms.")
-@click.option("--experiment", type=FILE, metavar="FILE", help="Take all this from an experiment; options go before it.")
+@click.option("--experiment", type=FILE, metavar="FILE", help="Take all this from an experiment; options override it.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def plan(
     model: str | None,

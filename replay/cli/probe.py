@@ -29,11 +29,11 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 
 
 @click.command("probe")
-@click.option("--device", default="auto", show_default=True, metavar="NAME", help="As engine.device.")
+@click.option("--device", default="auto", show_default=True, metavar="NAME", help="cpu, cuda, cuda:N or auto.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="As engine.threads; torch's own by default.")
-@click.option("--dtype", default="auto", show_default=True, metavar="NAME", help="As engine.dtype.")
+@click.option("--dtype", default="auto", show_default=True, metavar="NAME", help="float32, bfloat16, float16 or auto.")
 @click.option("--model", metavar="NAME", help="Also time decode steps of this model, as engine.model.")
-@click.option("--linears", metavar="NAME", help="With --model: as engine.linears.  [default: auto]")
+@click.option("--linears", metavar="NAME", help="With --model: native, onednn, fp16, plain or auto.  [default: auto]")
 @click.option("--batch-sizes", callback=_sizes, metavar="N,N,...", help="With --model: which.  [default: 1,8,32]")
 @click.option("--context", type=click.IntRange(min=1), metavar="TOKENS", help="With --model: of each.  [default: 256]")
 @click.option("--price-per-hour", type=float, metavar="PRICE", help="With --model: tell the cost of tokens too.")

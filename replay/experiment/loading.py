@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from replay.errors import ExperimentError
-from replay.executors.torch.shapes import SHAPES
 from replay.experiment.faults import Faults
 from replay.experiment.options import Setting, options_model, validate, validate_sweep
 from replay.experiment.rules import make, validate_options
 from replay.experiment.settings import Engine, Goals, Top
+from replay.experiment.together import check_models, check_together, warnings_of
 from replay.predictors import Predictor, predictors
 from replay.registry import Registry, nearest
 from replay.scheduler import Mode, Policy, modes, policies
@@ -89,8 +89,10 @@ def load_experiment(
     goals = validate(Goals, sections.goals, "goals", faults)
     transforms = _transforms(sections.transforms, faults)
     traces = [_find(trace, folder, f"traces[{index}]", faults) for index, trace in enumerate(sections.traces)]
-    _check_models(engines, faults)
-    _check_together(engines, chosen_modes, faults)
+    plain = [engine for engine, _ in engines]
+    made = [(choice.name, _mode(choice)) for choice in chosen_modes]
+    check_models(plain, faults)
+    check_together(plain, made, faults)
     faults.raise_if_any()
     assert top is not None, "a document without faults was validated"
     assert predictor is not None, "as above"
@@ -110,7 +112,7 @@ def load_experiment(
         predictor=predictor,
         goals=goals,
         document=dict(document),
-        warnings=_warnings(engines, top.repeats),
+        warnings=warnings_of(plain, [mode for _, mode in made], top.repeats),
     )
 
 
@@ -195,39 +197,3 @@ def _find(trace: str, folder: Path | None, path: str, faults: Faults) -> Path:
 def _mode(choice: Choice) -> Mode:
     mode: Mode = make(modes[choice.name], choice.settings)
     return mode
-
-
-def _check_models(engines: list[tuple[Engine, dict[str, Setting]]], faults: Faults) -> None:
-    """A model that is no named shape and no folder can only be a hub's, which has the form owner/name."""
-    for model in dict.fromkeys(engine.model for engine, _ in engines if engine.kind == "torch"):
-        if model not in SHAPES and "/" not in model and not Path(model).exists():
-            faults.add("engine.model", f"{model!r} is no named shape and no folder; {nearest(model, SHAPES)}")
-    for model in dict.fromkeys(engine.model for engine, _ in engines if engine.kind == "simulated" and engine.swap_gb):
-        if model not in SHAPES:
-            faults.add(
-                "engine.model",
-                f"{model!r} is no named shape, and how large a token is for engine.swap_gb a simulated engine knows "
-                f"only of those; {nearest(model, SHAPES)}",
-            )
-
-
-def _check_together(engines: list[tuple[Engine, dict[str, Setting]]], chosen: list[Choice], faults: Faults) -> None:
-    """Settings that are right one by one and wrong together."""
-    if any(engine.memory_utilization and "kv_blocks" in engine.model_fields_set for engine, _ in engines):
-        faults.add("engine.memory_utilization", "stands in place of engine.kv_blocks; give one of the two")
-    waiting = min((engine.max_waiting for engine, _ in engines), default=None)
-    for choice in chosen:
-        size = _mode(choice).slots if choice.settings.get("batch_size") else None
-        if waiting is not None and size is not None and waiting < size:
-            faults.add(
-                f"modes.{choice.name}.batch_size",
-                f"a batch of {size} never fills when only engine.max_waiting = {waiting} may wait",
-            )
-
-
-def _warnings(engines: list[tuple[Engine, dict[str, Setting]]], repeats: int) -> list[str]:
-    unused = {(name, engine.kind) for engine, _ in engines for name in engine.unused()}
-    found = [f"engine.{name} is not used by a {kind} engine" for name, kind in sorted(unused)]
-    if repeats > 1 and all(engine.kind == "simulated" for engine, _ in engines):
-        found.append(f"a simulated replay repeats exactly: repeats = {repeats} gives the same {repeats} times")
-    return found

@@ -60,7 +60,7 @@ class Engine(BaseModel):
     cuda_graphs: bool = True  # decode steps as CUDA graphs
     overlap: bool | None = None  # whether a step is planned while the one before is computed; unset: on CUDA
     temperature: float = Field(0, ge=0)  # 0: greedy
-    top_k: int | None = Field(None, ge=1)
+    top_k: int | None = Field(None, ge=1, le=256)  # more candidates than 256 are never drawn from
     top_p: float = Field(1, gt=0, le=1)
     stop: Literal["length", "eos"] = (
         "length"  # where an answer ends: at the trace's length, or sooner if the model says so

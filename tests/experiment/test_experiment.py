@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 import policies as _registered  # noqa: F401  # importing it registers every policy
 from replay.cli.init import TEMPLATE
 from replay.errors import ExperimentError
+from replay.executors.torch.sampling import CANDIDATES
 from replay.experiment.document import merged, parse_setting, paths_of, read_document
 from replay.experiment.grid import cells, folder_name
 from replay.experiment.loading import load_experiment
@@ -96,6 +99,15 @@ def test_every_fault_is_reported_at_once_by_path_and_nearest_name() -> None:
             "x.toml: engine.model: 'tinny' is no named shape and no folder; did you mean 'tiny'?",
         ),
         ({"seed": float("nan")}, "x.toml: seed: input should be a valid integer, not nan"),
+        (
+            {"engine": {"stop": ["length", "eos"]}},
+            "x.toml: engine.stop: \"eos\" needs a model with an end token, and 'tiny' is a named shape, which has "
+            'none; name a folder with real weights, or leave it at "length"',
+        ),
+        (
+            {"engine": {"temperature": 1.0, "top_k": CANDIDATES + 1}},
+            f"x.toml: engine.top_k: input should be less than or equal to {CANDIDATES}, not {CANDIDATES + 1}",
+        ),
     ],
 )
 def test_a_fault_says_what_would_be_right(document: dict[str, Any], sentence: str) -> None:
@@ -141,6 +153,25 @@ def test_settings_that_the_engine_does_not_use_are_said() -> None:
         "engine.model is not used by a simulated engine",
         "engine.threads is not used by a simulated engine",
     ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "warned"),
+    [
+        ({"top_k": 40}, ["engine.top_k is not used at engine.temperature = 0, which takes the likeliest"]),
+        ({"top_k": 40, "temperature": [0.0, 0.7]}, []),
+        (
+            {"stop": "eos", "overlap": True, "model": "docs"},
+            ['engine.overlap is not used with engine.stop = "eos": nobody knows beforehand who goes on'],
+        ),
+        ({"prefix_cache": True}, ["engine.prefix_cache is not used in static and dynamic mode, only in continuous"]),
+        ({"swap_gb": [0.0, 1.0]}, ["engine.swap_gb is not used in static and dynamic mode, only in continuous"]),
+    ],
+)
+def test_settings_that_others_make_useless_are_said(engine: dict[str, Any], warned: list[str]) -> None:
+    assert load(engine=engine, modes={"static": {}, "dynamic": {}}).warnings == warned
+    within = [sentence for sentence in warned if "in continuous" not in sentence]
+    assert load(engine=engine).warnings == within
 
 
 def test_settings_on_the_command_line_are_toml_and_text_needs_no_quotes() -> None:
@@ -193,9 +224,16 @@ def test_a_file_that_is_no_toml_is_refused_with_line_and_column(tmp_path: Path) 
 
 
 def test_the_template_and_the_demo_are_experiments() -> None:
-    import tomllib
-
     for document in (tomllib.loads(TEMPLATE), read_document(Path("docs/demo.toml"))):
         experiment = load_experiment(document, "x.toml")
         assert len(cells(experiment, ["sample"])) == 15
         assert not experiment.warnings
+
+
+def test_what_the_template_leaves_to_be_uncommented_is_right() -> None:
+    lines = re.findall(r"^# (\w+ += .*)$", TEMPLATE, flags=re.MULTILINE)
+    engine = tomllib.loads("\n".join(lines))
+    assert {"prefix_cache", "swap_gb", "linears", "stop", "price_per_hour"} <= engine.keys()
+    for name, value in engine.items():
+        other = {"cost": {"kind": "simulated"}, "stop": {"model": "docs"}}.get(name, {})  # a folder will do
+        assert not load(engine={name: value, **other}).warnings

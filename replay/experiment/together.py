@@ -1,0 +1,67 @@
+"""Settings that are right one by one and wrong together, and settings that are given and that nobody looks at.
+
+It looks at validated engines and modes, and builds none: what a machine lacks is known when an engine is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from replay.executors.torch.shapes import SHAPES
+from replay.experiment.faults import Faults
+from replay.experiment.settings import Engine
+from replay.registry import nearest
+from replay.scheduler import Mode
+
+
+def check_models(engines: Sequence[Engine], faults: Faults) -> None:
+    """A model that is no named shape and no folder can only be a hub's, which has the form owner/name."""
+    for model in dict.fromkeys(engine.model for engine in engines if engine.kind == "torch"):
+        if model not in SHAPES and "/" not in model and not Path(model).exists():
+            faults.add("engine.model", f"{model!r} is no named shape and no folder; {nearest(model, SHAPES)}")
+    for model in dict.fromkeys(engine.model for engine in engines if engine.kind == "simulated" and engine.swap_gb):
+        if model not in SHAPES:
+            faults.add(
+                "engine.model",
+                f"{model!r} is no named shape, and how large a token is for engine.swap_gb a simulated engine knows "
+                f"only of those; {nearest(model, SHAPES)}",
+            )
+    ends = [engine.model for engine in engines if engine.kind == "torch" and engine.stop == "eos"]
+    for model in dict.fromkeys(model for model in ends if model in SHAPES):
+        faults.add(
+            "engine.stop",
+            f'"eos" needs a model with an end token, and {model!r} is a named shape, which has none; '
+            'name a folder with real weights, or leave it at "length"',
+        )
+
+
+def check_together(engines: Sequence[Engine], modes: Iterable[tuple[str, Mode]], faults: Faults) -> None:
+    """Faults of engines beside each other and beside `modes`, by name."""
+    if any(engine.memory_utilization and "kv_blocks" in engine.model_fields_set for engine in engines):
+        faults.add("engine.memory_utilization", "stands in place of engine.kv_blocks; give one of the two")
+    waiting = min((engine.max_waiting for engine in engines), default=None)
+    for name, mode in modes:
+        if name == "static" and waiting is not None and waiting < mode.slots:
+            faults.add(
+                f"modes.{name}.batch_size",
+                f"a batch of {mode.slots} never fills when only engine.max_waiting = {waiting} may wait",
+            )
+
+
+def warnings_of(engines: Sequence[Engine], modes: Sequence[Mode], repeats: int) -> list[str]:
+    """What is given in vain."""
+    unused = {(name, engine.kind) for engine in engines for name in engine.unused()}
+    found = [f"engine.{name} is not used by a {kind} engine" for name, kind in sorted(unused)]
+    real = [engine for engine in engines if engine.kind == "torch"]
+    if real and all(engine.temperature == 0 for engine in real):
+        given = sorted({"top_k", "top_p"}.intersection(*(engine.model_fields_set for engine in real)))
+        found += [f"engine.{name} is not used at engine.temperature = 0, which takes the likeliest" for name in given]
+    if real and all(engine.overlap and engine.stop == "eos" for engine in real):
+        found.append('engine.overlap is not used with engine.stop = "eos": nobody knows beforehand who goes on')
+    if all(mode.padded for mode in modes):
+        given = [name for name in ("prefix_cache", "swap_gb") if any(getattr(engine, name) for engine in engines)]
+        found += [f"engine.{name} is not used in static and dynamic mode, only in continuous" for name in given]
+    if repeats > 1 and all(engine.kind == "simulated" for engine in engines):
+        found.append(f"a simulated replay repeats exactly: repeats = {repeats} gives the same {repeats} times")
+    return found
