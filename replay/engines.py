@@ -91,7 +91,7 @@ class Engines:
         if engine.blocks is None:
             self._remark(f"its KV pool: {executor.kv_blocks:,} blocks of {engine.block_size} tokens")
         cost = executor.warm_up(**self._shapes(engine, executor.kv_blocks))
-        names = ("fixed", "prefill", "decode", "context")
+        names = ["fixed", "prefill", "decode", "context", *(["swap"] if executor.host_blocks else [])]
         fitted = ", ".join(f"{name}_ms = {1000 * getattr(cost, name):.4g}" for name in names)
         self._remark(f"its fitted cost, as a simulated engine would take it: {{ {fitted} }}")
         if executor.describe() not in self.descriptions:  # repeats build it again

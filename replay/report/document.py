@@ -8,7 +8,7 @@ from typing import Any
 
 from replay.metrics import metrics
 from replay.metrics.groups import BREAKDOWNS
-from replay.metrics.notation import duration, plural
+from replay.metrics.notation import duration, percent, plural
 from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE
 from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
@@ -128,14 +128,25 @@ def _setting(value: Any) -> str:
 
 
 def _engine(engine: Mapping[str, Any]) -> str:
-    """An engine with all that it says of itself; how far faster ways of computing keep the model's tokens in words."""
+    """An engine with all that it says of itself; how it chooses tokens and how far it keeps the model's, in words."""
     label = "SIMULATED, a cost model on a virtual clock" if engine.get("simulated") else str(engine.get("kind"))
     details = {**(engine.get("details") or {}), **({"cost": engine["cost"]} if engine.get("cost") else {})}
-    agreement = details.pop("agreement", None)
-    line = f"engine: {label}" + (f"; {_settings(details)}" if details else "")
-    if agreement is None:
-        return line
-    return f"{line}; its likeliest next token is that of the model's own modules for {agreement:.1%} of tokens probed"
+    cost, sampling, linears, agreement = (
+        details.pop(name, None) for name in ("cost", "sampling", "linears_are", "agreement")
+    )
+    parts = [f"engine: {label}", _settings(details)]
+    if cost:
+        parts.append("a step, ms: " + ", ".join(f"{name} {1000 * seconds:.4g}" for name, seconds in cost.items()))
+    if sampling:
+        greedy = not sampling.get("temperature")
+        parts.append("each token the likeliest" if greedy else f"tokens drawn at {_settings(sampling)}")
+    if linears:
+        parts.append(f"linears: {linears}")
+    if agreement is not None:
+        parts.append(
+            f"its likeliest next token is that of the model's own modules for {percent(agreement)} of tokens probed"
+        )
+    return "; ".join(part for part in parts if part)
 
 
 def _transform(change: Mapping[str, Any]) -> str:

@@ -163,3 +163,24 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (folder / "summary.csv").mkdir()
     with pytest.raises(OutputError, match=r"summary\.csv: cannot be written"):
         write_report(folder, plots=False)
+
+
+def test_engines_are_told_in_words(tmp_path: Path) -> None:
+    greedy, drawn = ({"temperature": heat, "top_k": top, "top_p": 1.0} for heat, top in ((0.0, None), (0.7, 40)))
+    exact = {"linears": "native", "linears_are": "float32, packed", "sampling": greedy, "cuda_graphs": None}
+    engines = [
+        {"kind": "torch", "simulated": False, "details": exact | {"agreement": 1.0}},
+        {"kind": "torch", "simulated": False, "details": {"model": "tiny", "sampling": drawn, "agreement": 63 / 64}},
+        {"kind": "simulated", "simulated": True, "details": {"cost": {"fixed": 0.015, "context": 1.2e-6}}},
+    ]
+    write_tables(tmp_path / "cells" / "continuous-fifo", [request_row(0, token_times=[0.1])])
+    write_report(write_manifest(tmp_path, [cell_entry("continuous-fifo")], rows=1, engines=engines), plots=False)
+    told = (tmp_path / "comparison.md").read_text().splitlines()
+    modules = "its likeliest next token is that of the model's own modules for"
+    assert [line for line in told if line.startswith("- engine: ")] == [
+        "- engine: torch; linears native; each token the likeliest; linears: float32, packed; "
+        f"{modules} 100 % of tokens probed",
+        "- engine: torch; model tiny; tokens drawn at temperature 0.7, top_k 40, top_p 1.0; "
+        f"{modules} 98.4 % of tokens probed",
+        "- engine: SIMULATED, a cost model on a virtual clock; a step, ms: fixed 15, context 0.0012",
+    ]
