@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from greedy import ANSWER, PROMPTS, paged_executor, reference, workload
+from greedy import ANSWER, MODELS, PROMPTS, paged_executor, reference, workload
 
 import policies as _registered  # noqa: F401  # importing it registers every policy
 from replay.clock import VirtualClock
@@ -72,7 +72,7 @@ def replay(
     return answers, sum(request.evictions for request in load.requests), engine.padding_tokens
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2"])
+@pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("mode", "settings"), MODES)
 def test_every_mode_answers_as_generate_does(name: str, mode: str, settings: dict[str, Any]) -> None:
     answers, evictions, padding_tokens = replay(name, mode, settings, "fifo", ROOM)

@@ -1,8 +1,9 @@
-"""The same greedy tokens as `generate` where blocks are shared, swapped, computed again, and steps overlap: through the
-real scheduler, in a pool too small for all, under a policy that evicts at random."""
+"""The same greedy tokens as `generate` where blocks are shared, swapped, computed again, requests pause and steps
+overlap: through the real scheduler, in a pool too small for all, under a policy that evicts and pauses at random."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from random import Random
 from typing import Any
@@ -23,7 +24,7 @@ from replay.predictors import Oracle
 from replay.records import Records
 from replay.replayer import Replayer
 from replay.request import Request, Workload
-from replay.scheduler import modes
+from replay.scheduler import Step, modes
 
 BLOCKS, HOST_BLOCKS, BLOCK_SIZE = 14, 12, 16  # the longest needs 6, all together 26
 ALIKE = (32, 48, 48, 16, 40, 33)  # tokens that each prompt has in common with the others
@@ -34,6 +35,20 @@ SETTINGS: list[dict[str, Any]] = [
     {"max_running": 3, "token_budget": 7},
     {"max_running": 3, "token_budget": 256, "prefill": "whole"},
 ]
+
+
+@dataclass
+class Restless(Fickle):
+    """As Fickle, and in some steps only one of those who run gets tokens: the others pause, and keep their blocks."""
+
+    pauses: int = 12
+
+    def schedule(self, step: Step) -> None:
+        running = step.running
+        if self.pauses and len(running) > 1 and step.random.random() < 0.5 and step.run(step.random.choice(running)):
+            self.pauses -= 1
+        else:
+            super().schedule(step)
 
 
 def prompts() -> dict[int, list[int]]:
@@ -68,27 +83,30 @@ def executor(name: str, *, overlap: bool) -> TorchExecutor:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("name", ["llama", "qwen3", "gpt2"])
-def test_shared_swapped_and_recomputed_blocks_answer_as_generate_does(
+@pytest.mark.parametrize("name", MODELS)
+def test_shared_swapped_and_recomputed_blocks_and_pauses_answer_as_generate_does(
     name: str, overlap: bool, settings: dict[str, Any]
 ) -> None:
-    load, engine = workload(), executor(name, overlap=overlap)
+    load, engine, records = workload(), executor(name, overlap=overlap), Records()
     name_blocks(load.requests, engine.prepare(load), BLOCK_SIZE)
     replayer = Replayer(
         workload=load,
         executor=engine,
         clock=VirtualClock(),
-        policy=Fickle(),
+        policy=Restless(),
         mode=modes["continuous"](**settings),
         pool=KVPool(BLOCKS, BLOCK_SIZE, host_blocks=HOST_BLOCKS, prefix_cache=True),
         predictor=Oracle(),
-        records=Records(),
+        records=records,
     )
     assert replayer.run()
     assert [engine.outputs(request.row) for request in load.requests] == generated(name)
     assert sum(request.cached_tokens or 0 for request in load.requests) > 0, "prefixes are shared"
     assert sum(request.swaps for request in load.requests) > 0
     assert sum(request.recomputed_tokens for request in load.requests) > 0
+    spans = records.spans.take()
+    assert spans is not None
+    assert "paused" in spans["kind"].to_pylist()
     pool = replayer.scheduler.state.pool
     assert (pool.free_blocks, pool.host.free_blocks) == (BLOCKS, HOST_BLOCKS)
     replayer.scheduler.check_integrity()
