@@ -11,7 +11,7 @@ from replay.errors import EngineError
 from replay.executors.model_shape import ModelShape
 from replay.executors.pool_size import BESIDE, GIB, PoolSize, blocks_of, size_pool, workspace_bytes
 from replay.executors.torch import build_torch_executor
-from replay.executors.torch.memory import available_bytes, check_kv_fits, device_memory, kv_shape
+from replay.executors.torch.memory import available_bytes, check_host_fits, check_kv_fits, device_memory, kv_shape
 from replay.executors.torch.shapes import SHAPES, shape_config
 from replay.experiment.settings import Engine
 from replay.planning import plan_pool
@@ -148,3 +148,22 @@ def test_both_ways_of_counting_a_token_agree(name: str) -> None:
         assert kv_shape(shape_config(name)).token_bytes(dtype) == ModelShape.of(SHAPES[name]).kv_token_bytes(
             dtype.itemsize
         )
+
+
+def test_swap_space_that_does_not_fit_is_refused_with_the_arithmetic() -> None:
+    available = available_bytes(CPU)
+    assert available is not None
+    shape = kv_shape(shape_config("tiny"))  # 16 tokens x 3072 bytes a block
+    half = (available // (16 * 3072)) // 2
+    more = 3 * half // 2
+    for host_blocks, blocks, device in ((4 * half, 8, "cpu"), (4 * half, 8, "cuda"), (more, more, "cpu")):
+        with pytest.raises(EngineError, match=r"engine.swap_gb asks for .* GiB of host memory, which has .* GiB left"):
+            check_host_fits(
+                shape,
+                host_blocks=host_blocks,
+                blocks=blocks,
+                block_size=16,
+                device=torch.device(device),
+                dtype=torch.float32,
+            )
+    check_host_fits(shape, host_blocks=8, blocks=8, block_size=16, device=CPU, dtype=torch.float32)

@@ -161,3 +161,10 @@ def test_copies_are_part_of_the_cost() -> None:
     assert with_room.warm_up(rows=2, tokens=16, context=32, seconds=0.01).swap > 0
     without = paged_executor("llama")
     assert without.warm_up(rows=2, tokens=16, context=32, seconds=0.01).swap == 0
+
+
+@pytest.mark.skipif(DEVICE.type != "cpu", reason="Triton's kernels are for CUDA")
+def test_triton_without_a_gpu_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    with pytest.raises(EngineError, match="'triton' cannot be used: its kernels are for a CUDA device, and the model"):
+        paged_executor("llama", computing=Computing(attention="triton"))

@@ -23,7 +23,8 @@ from replay.executors.interface import Batch, CostModel, Description, Padding, T
 from replay.executors.torch.computing import Computing
 from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.layout import Integers, Row, Rows, lay_out
-from replay.executors.torch.memory import check_kv_fits, kv_shape
+from replay.executors.torch.linears import KINDS
+from replay.executors.torch.memory import check_host_fits, check_kv_fits, kv_shape
 from replay.executors.torch.models import max_context
 from replay.executors.torch.sampling import uniforms
 from replay.executors.torch.sequences import Sequences, Taken
@@ -69,6 +70,15 @@ class TorchExecutor:
         self.device, self.dtype = parameter.device, parameter.dtype
         kv_dtype = computing.kv_dtype or self.dtype
         check_kv_fits(shape, blocks=blocks, block_size=block_size, device=self.device, dtype=kv_dtype)
+        if computing.host_blocks:
+            check_host_fits(
+                shape,
+                host_blocks=computing.host_blocks,
+                blocks=blocks,
+                block_size=block_size,
+                device=self.device,
+                dtype=kv_dtype,
+            )
         self.max_context = max_context(model)
         self.cost = _guess(model)
         self.kv_blocks, self.host_blocks = blocks, computing.host_blocks
@@ -105,6 +115,7 @@ class TorchExecutor:
             "parameters": self._parameters,
             "dtype": str(self.dtype).removeprefix("torch."),
             **asdict(self._way),
+            "linears_are": KINDS[self._way.linears],
             "sampling": asdict(self._sampling),
             "cuda_graphs": len(self._steps.prepared) or None,
             "overlap": self.overlaps,

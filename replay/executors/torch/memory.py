@@ -57,6 +57,26 @@ def check_kv_fits(shape: KVShape, *, blocks: int, block_size: int, device: torch
     )
 
 
+def check_host_fits(
+    shape: KVShape, *, host_blocks: int, blocks: int, block_size: int, device: torch.device, dtype: torch.dtype
+) -> None:
+    """Raise EngineError when swap space of `host_blocks` blocks is more than the host has left.
+
+    Where `device` is the CPU, the pool of `blocks` blocks takes of the same memory.
+    """
+    available = available_bytes(torch.device("cpu"))
+    block_bytes = block_size * shape.token_bytes(dtype)
+    pool = (blocks + 1) * block_bytes if device.type == "cpu" else 0
+    needed = host_blocks * block_bytes
+    if available is None or pool + needed <= available:
+        return
+    beside = f" for it and the KV pool of {pool / GIB:.2f} GiB" if pool else ""
+    raise EngineError(
+        f"engine.swap_gb asks for {needed / GIB:.2f} GiB of host memory, which has {available / GIB:.2f} GiB left"
+        f"{beside}; give it less"
+    )
+
+
 def device_memory(device: torch.device) -> tuple[int, int]:
     """Bytes of a device that a share is taken of, and how many of them are in use already, before anything is loaded.
 

@@ -5,6 +5,8 @@ It knows which of them there are and where each can be used; what they compute i
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -79,15 +81,28 @@ def build_steps(model: PreTrainedModel, cache: KVCache, computing: Computing, *,
 
 
 def _choose_attention(kind: str, device: torch.device, dtype: torch.dtype, kv_dtype: torch.dtype) -> str:
-    """The kind of attention to use; EngineError where the compiled one is asked for and there is none."""
-    if kind == "auto" and device.type == "cuda":
-        return "triton"
-    if kind not in ("auto", "native"):
+    """The kind of attention to use; EngineError where one is asked for that cannot be used here."""
+    if kind == "torch":
         return kind
+    if kind == "triton" or device.type == "cuda":
+        missing = _no_triton(device)
+        if kind == "triton" and missing is not None:
+            raise EngineError(f"engine.attention = 'triton' cannot be used: {missing}; 'auto' takes what there is")
+        if missing is None and kind != "native":
+            return "triton"
     native, reason = native_for(dtype, kv_dtype, device)
     if kind == "native" and native is None:
         raise EngineError(f"engine.attention = 'native' cannot be used: {reason}; 'auto' takes what there is")
     return "torch" if native is None else "native"
+
+
+def _no_triton(device: torch.device) -> str | None:
+    """Why our Triton kernels cannot be used; None where they can: on CUDA, and for tests in Triton's interpreter."""
+    if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        return f"its kernels are for a CUDA device, and the model is on {device}"
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed; CUDA builds of PyTorch bring it"
+    return None
 
 
 def _paged(attention: str, cache: KVCache, dtype: torch.dtype, heads: int) -> Callable[[Layout], Paged]:
