@@ -147,7 +147,8 @@ def _take(layer: Any) -> Layer:
         feed.up_proj,
         feed.down_proj,
     ):
-        linear.weight = nn.Parameter(linear.weight.detach()[:0], requires_grad=False)
+        # Not a slice of what it was: that would hold all of it.
+        linear.weight = nn.Parameter(linear.weight.new_empty(0, linear.in_features), requires_grad=False)
     return taken
 
 
