@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from replay.executors.interface import Padding
 from replay.executors.torch.layout import Layout, Row, Rows
 from replay.executors.torch.layout import lay_out as lay_out_rows
 from replay.executors.torch.rectangles import GROUP_ROWS, Rectangle, rectangles
+from replay.executors.torch.triton.words import Segments, Sizes
 
 SPARE = 99
 
@@ -96,8 +98,8 @@ def test_padded_decodes_read_the_whole_context() -> None:
     assert part.tables is not None
     assert part.tables.tolist() == [[8, SPARE, SPARE], [SPARE, SPARE, SPARE]]
     assert part.allowed is not None
-    assert part.allowed.sum(axis=2).tolist() == [[3], [9]]
-    assert layout.positions.tolist() == [2, 8]
+    assert part.allowed.sum(axis=2).tolist() == [[3], [3]]
+    assert layout.positions.tolist() == [2, 2]  # never beyond the last real one, as the model may have none
 
 
 @given(
@@ -138,3 +140,12 @@ def test_every_token_once_and_padding_apart(
         assert len(layout.sampled) == padding.rows
     for part in layout.rectangles:
         assert part.allowed is None or part.allowed.any(axis=2).all()  # each token sees something
+
+
+def test_the_parts_of_a_steps_integers_begin_at_16_bytes_and_do_not_overlap() -> None:
+    sizes = Sizes(singles=3, rows=2, tokens=7, tiles=5)
+    words = np.arange(sizes.words + sizes.all_rows * 3, dtype=np.int32)
+    parts = [getattr(Segments.of(words, sizes), field.name) for field in fields(Segments)]
+    assert [len(part) for part in parts] == [10] * 5 + [5] * 2 + [8] * 4 + [1, 15]
+    assert all(part[0] % 4 == 0 for part in parts)
+    assert all(before[-1] < after[0] for before, after in pairwise(parts))

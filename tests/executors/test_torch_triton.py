@@ -26,6 +26,7 @@ from replay.executors.torch.triton.attention import (
     largest,
     tokens_per_tile,
 )
+from replay.executors.torch.triton.steps import TritonSteps
 
 BLOCKS = 40
 CUDA = DEVICE.type == "cuda"
@@ -166,3 +167,18 @@ def test_greedy_tokens(name: str, graphs: bool, overlap: bool) -> None:
     expected = [answer[: len(ours)] for ours, answer in zip(driver.answers(), reference(name).answers, strict=True)]
     assert driver.answers() == expected
     assert all(len(driver.answers()[row]) >= answers for row in rows)
+
+
+def test_more_rows_than_a_step_was_expected_to_have() -> None:
+    # In place of a model: each token is followed by itself.
+    def forward(ids: torch.Tensor, positions: torch.Tensor, sampled: torch.Tensor, paged: object) -> torch.Tensor:
+        return ids[sampled][:, None].float()
+
+    steps = TritonSteps(
+        forward, pool(1, 16, 16), lambda logits, draws: logits[:, 0].long(), heads=1, positions=64, graphs=False
+    )
+    rows = [Row(np.array([i], dtype=np.int32), 0, [0], samples=True) for i in range(520)]
+    rows += [Row(np.ones(2, dtype=np.int32), 0, [1], samples=False) for _ in range(20)]
+    layout = lay_out(Rows.of(rows), None, 16, BLOCKS)
+    found = steps.run(layout, np.full(len(layout.ids), -1), np.zeros(520, dtype=np.float32))
+    assert found.tolist() == list(range(520))

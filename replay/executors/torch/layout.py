@@ -115,7 +115,8 @@ def lay_out(rows: Rows, padding: Padding | None, block_size: int, spare_block: i
 
     row_of = np.repeat(np.arange(len(widths)), widths)
     column = np.arange(len(row_of)) - firsts[row_of]
-    positions = np.maximum(ends[row_of] - widths[row_of] + column, 0)
+    # Where nobody is, a context can be deeper than any that a model takes: no position lies beyond the last real one.
+    positions = np.clip(ends[row_of] - widths[row_of] + column, 0, ends[:own].max() - 1)
     real = (column >= pads[row_of]) & (row_of < own)
     handed_in = np.concatenate([(np.cumsum(rows.lengths) - rows.lengths)[order], np.zeros(dummies, dtype=np.int64)])
     source = np.where(real, handed_in[row_of] + column - pads[row_of], -1)

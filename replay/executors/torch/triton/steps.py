@@ -62,13 +62,10 @@ class TritonSteps:
 
     @torch.inference_mode()
     def run(self, layout: Layout, late: Integers, draws: Draws) -> Tensor:
-        if len(layout.sampled) > len(self._last):
-            grown = torch.zeros(2 * len(layout.sampled), dtype=torch.int64, device=self._cache.device)
-            grown[: len(self._last)] = self._last
-            self._last = grown
-            self._captured = []  # they read and write the one before
+        self._reserve(len(layout.widths))
         exact = sizes_of(layout, self._per_tile)
-        captured = next((one for one in self._captured if one.sizes.hold(exact)), None)
+        fits = layout.tables.shape[1] <= self._longest_table  # padding can look further than any sequence is long
+        captured = next((one for one in self._captured if fits and one.sizes.hold(exact)), None)
         sizes = exact if captured is None else captured.sizes
         words = write_words(
             layout, late, draws, sizes, tokens_per_tile=self._per_tile, spare_block=self._cache.spare_block
@@ -83,6 +80,7 @@ class TritonSteps:
     @torch.inference_mode()
     def warm_up(self, rows: int, tokens: int) -> None:
         """Capture the graphs of steps of up to `rows` decodes, and of up to `tokens` prompt tokens beside them."""
+        self._reserve(rows)
         if not self._graphs:
             return
         wanted = [Sizes(singles) for singles in _up_to(DECODES, rows)]
@@ -91,15 +89,29 @@ class TritonSteps:
             wanted.append(Sizes(singles, prompts, beside, -(-beside // self._per_tile) + prompts))
         here = {one.sizes for one in self._captured}
         wanted.sort(key=lambda sizes: (sizes.all_tokens, sizes.singles))
+        # One for all, as only one runs at a time; and cuBLAS keeps memory for each stream that it has ever seen.
+        room = torch.zeros(max(map(self._room, wanted)), dtype=torch.int32, device=self._cache.device)
+        stream = torch.cuda.Stream(self._cache.device)  # type: ignore[no-untyped-call]  # it has no annotations
         for sizes in reversed(wanted):  # the largest first: the others use its memory again
             if sizes not in here:
-                self._captured.append(self._capture(sizes))
+                self._captured.append(self._capture(sizes, room[: self._room(sizes)], stream))
         self._captured.sort(key=lambda one: (one.sizes.all_tokens, one.sizes.singles))
 
-    def _capture(self, sizes: Sizes) -> Captured:
+    def _reserve(self, rows: int) -> None:
+        """Room for the ids that steps of so many rows sample: before graphs are captured, as they hold its address."""
+        if rows > len(self._last):
+            grown = torch.zeros(2 * rows, dtype=torch.int64, device=self._cache.device)
+            grown[: len(self._last)] = self._last
+            self._last = grown
+            self._captured = []  # they read and write the one before
+
+    def _room(self, sizes: Sizes) -> int:
+        """The integers of a step of these sizes whose tables are as long as can be."""
+        return sizes.words + sizes.all_rows * self._longest_table
+
+    def _capture(self, sizes: Sizes, words: Tensor, stream: torch.cuda.Stream) -> Captured:
         device = self._cache.device
-        words = torch.from_numpy(idle_words(sizes, self._longest_table, self._cache.spare_block)).to(device)
-        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # it has no annotations
+        words.copy_(torch.from_numpy(idle_words(sizes, self._longest_table, self._cache.spare_block)))
         stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
             self._compute(words, sizes)  # kernels are compiled and libraries wake up outside the capture

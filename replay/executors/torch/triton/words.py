@@ -14,6 +14,8 @@ from replay.executors.torch.layout import Integers, Layout
 
 Words = NDArray[np.int32]
 HEADER = 1  # the tables' stride
+# Each part begins at 16 bytes: Triton compiles a kernel anew for each pattern of arrays that do and arrays that do not.
+ALIGNED = 4
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,9 +38,15 @@ class Sizes:
         return self.singles + self.rows
 
     @property
+    def lengths(self) -> list[int]:
+        """Integers in each of `Segments` but the tables."""
+        tiles = self.singles + self.tiles
+        return [self.all_tokens] * 5 + [self.all_rows] * 2 + [tiles] * 4 + [HEADER]
+
+    @property
     def words(self) -> int:
         """Integers without the tables."""
-        return 5 * self.all_tokens + 2 * self.all_rows + 4 * (self.singles + self.tiles) + HEADER
+        return sum(map(_aligned, self.lengths))
 
     def hold(self, other: Sizes) -> bool:
         """Whether a step of size `other` fits."""
@@ -71,12 +79,15 @@ class Segments:
     @classmethod
     def of(cls, words: Words, sizes: Sizes) -> Segments:
         """The views, in this order."""
-        tiles = sizes.singles + sizes.tiles
         views, at = [], 0
-        for length in [sizes.all_tokens] * 5 + [sizes.all_rows] * 2 + [tiles] * 4 + [HEADER, len(words) - sizes.words]:
+        for length in (*sizes.lengths, len(words) - sizes.words):
             views.append(words[at : at + length])
-            at += length
+            at += _aligned(length)
         return cls(*views)
+
+
+def _aligned(length: int) -> int:
+    return -(-length // ALIGNED) * ALIGNED
 
 
 def sizes_of(layout: Layout, tokens_per_tile: int) -> Sizes:
