@@ -6,9 +6,13 @@ One tensor for each layer, allocated once. It knows numbers of blocks, and no re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
 from torch import Tensor
+
+TOGETHER = 32  # blocks that are swapped at once: they lie on the device twice more meanwhile
+HOST_PIECE = 2**30  # bytes: PyTorch rounds what is pinned up to a power of 2, so larger space is pinned in pieces
 
 
 class KVCache:
@@ -36,8 +40,11 @@ class KVCache:
         shape = (2, blocks + 1, heads, block_size, head_dim)
         # Written to at once: memory that is only promised would be found, or not be there, in the middle of a replay.
         self.pools = [torch.empty(shape, device=device, dtype=dtype).zero_() for _ in range(layers)]
-        pinned = device.type == "cuda"
-        self._host = torch.empty((host_blocks, layers, 2, *shape[2:]), dtype=dtype, pin_memory=pinned).zero_()
+        self._pinned = device.type == "cuda"
+        block = (layers, 2, *shape[2:])
+        self._per_piece = max(HOST_PIECE // (prod(block) * dtype.itemsize), 1)
+        sizes = [min(self._per_piece, host_blocks - first) for first in range(0, host_blocks, self._per_piece)]
+        self._host = [torch.empty((size, *block), dtype=dtype, pin_memory=self._pinned).zero_() for size in sizes]
         self._scratch = [torch.empty(0, device=device, dtype=dtype) for _ in range(2)]
 
     @property
@@ -68,13 +75,27 @@ class KVCache:
 
     def swap(self, out: Sequence[tuple[int, int]], back: Sequence[tuple[int, int]]) -> None:
         """Copy blocks to host memory, pairs of (block, host block), then others back, pairs of (host block, block)."""
-        if out:
-            source = torch.tensor([block for block, _ in out], device=self.device)
-            # One copy over the bus for all layers of all blocks; to pageable memory where they are sorted in.
-            copied = torch.stack([pool[:, source].transpose(0, 1) for pool in self.pools], dim=1)
-            self._host[torch.tensor([host for _, host in out])] = copied.cpu()
-        if back:
-            target = torch.tensor([block for _, block in back], device=self.device)
-            copied = self._host[torch.tensor([host for host, _ in back])].to(self.device)
-            for layer, pool in enumerate(self.pools):
-                pool[:, target] = copied[:, layer].transpose(0, 1)
+        for first in range(0, len(out), TOGETHER):
+            self._swap_out(out[first : first + TOGETHER])
+        for first in range(0, len(back), TOGETHER):
+            self._swap_back(back[first : first + TOGETHER])
+
+    def _swap_out(self, pairs: Sequence[tuple[int, int]]) -> None:
+        source = self._index([block for block, _ in pairs])
+        copied = torch.stack([pool[:, source].transpose(0, 1) for pool in self.pools], dim=1)
+        for block, (_, host) in zip(copied, pairs, strict=True):  # all its layers at once; the host waits for none
+            self._host_block(host).copy_(block, non_blocking=True)
+
+    def _swap_back(self, pairs: Sequence[tuple[int, int]]) -> None:
+        target = self._index([block for _, block in pairs])
+        copied = torch.stack([self._host_block(host).to(self.device, non_blocking=True) for host, _ in pairs])
+        for layer, pool in enumerate(self.pools):
+            pool[:, target] = copied[:, layer].transpose(0, 1)
+
+    def _host_block(self, number: int) -> Tensor:
+        """[layers, 2, heads, block_size, head_dim] in host memory."""
+        piece, place = divmod(number, self._per_piece)
+        return self._host[piece][place]
+
+    def _index(self, numbers: list[int]) -> Tensor:
+        return torch.tensor(numbers, pin_memory=self._pinned).to(self.device, non_blocking=True)
