@@ -155,6 +155,9 @@ def test_attention_that_gets_no_step_or_other_keys_is_refused() -> None:
     layout = lay_out(Rows.of([Row(np.zeros(1, dtype=np.int32), 0, [0], samples=True)]), None, 4, cache.spare_block)
     with pytest.raises(EngineError, match="keys of 2 heads of 8 numbers where its configuration promises 2 of 16"):
         paged_attention(module, keys, keys, keys, None, paged=TorchPaged(layout, cache, torch.float32))
+    wide = torch.zeros(1, 2, 1, 16)
+    with pytest.raises(EngineError, match="values of 2 heads of 8 numbers where its configuration promises 2 of 16"):
+        paged_attention(module, wide, wide, keys, None, paged=TorchPaged(layout, cache, torch.float32))
 
 
 @pytest.mark.parametrize(

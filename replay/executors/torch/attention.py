@@ -152,11 +152,12 @@ def paged_attention(
     wanted = [option for option in ("softcap", "s_aux") if options.get(option) is not None]
     if wanted:
         raise EngineError(f"{name} wants attention with {wanted[0]}, which the paged attention does not compute")
-    if key.shape[1] != paged.cache.heads or key.shape[3] != paged.cache.head_dim:
-        raise EngineError(
-            f"{name} has keys of {key.shape[1]} heads of {key.shape[3]} numbers where its configuration promises "
-            f"{paged.cache.heads} of {paged.cache.head_dim}, so they do not fit the KV pool"
-        )
+    for what, part in (("keys", key), ("values", value)):
+        if part.shape[1] != paged.cache.heads or part.shape[3] != paged.cache.head_dim:
+            raise EngineError(
+                f"{name} has {what} of {part.shape[1]} heads of {part.shape[3]} numbers where its configuration "
+                f"promises {paged.cache.heads} of {paged.cache.head_dim}, so they do not fit the KV pool"
+            )
     layer = module.layer_idx
     assert isinstance(layer, int)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling

@@ -51,6 +51,8 @@ def build(
     if threads is not None:
         torch.set_num_threads(threads)
     place = find_device(device)
+    if place.type == "cuda":  # kernels are launched, and events recorded, on the process's current device
+        torch.cuda.set_device(place.index or 0)
     numbers = find_dtype(dtype, place)
     kept = None if kv_dtype == "auto" else find_dtype(kv_dtype, place)
     memory = None if memory_utilization is None else device_memory(place)
