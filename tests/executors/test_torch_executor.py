@@ -8,12 +8,17 @@ import sys
 import pytest
 import torch
 from greedy import ANSWER, CPU, MODELS, Driver, paged_executor, reference, workload
-from transformers import AutoConfig
+from transformers import AutoConfig, PreTrainedModel
 
-from replay.executors.interface import Batch, Executor, Share
+from replay.executors.interface import Batch, Executor, Padding, Share
+from replay.executors.torch import kv_cache
+from replay.executors.torch.computing import Computing
+from replay.executors.torch.decoder import Decoder
 from replay.executors.torch.executor import TorchExecutor
+from replay.executors.torch.kv_cache import KVCache
 from replay.executors.torch.models import dummy_model
 from replay.executors.torch.native.library import load
+from replay.executors.torch.operations import TorchOperations
 from replay.executors.torch.warm_up import grid
 
 
@@ -121,3 +126,47 @@ def test_bfloat16_computes_too() -> None:
 def test_importing_the_package_does_not_import_torch() -> None:
     program = "import sys, replay.executors.torch; assert not {'torch', 'transformers'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_warm_up_looks_no_further_than_the_pool() -> None:
+    executor = paged_executor("llama", blocks=2)
+    assert executor.warm_up(rows=2, seconds=0.01) is executor.cost
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_padding_may_be_deeper_than_the_model_can_look(name: str) -> None:
+    # As where a long prompt's short answer is complete and a short prompt's long answer goes on.
+    driver = Driver(paged_executor(name))
+    driver.step({1: None})
+    driver.step({1: None}, Padding(rows=3, width=1, context=300))
+    assert driver.answers()[1] == reference(name).answers[1][:2]
+
+
+def test_a_decoder_leaves_its_model_no_weights() -> None:
+    model: PreTrainedModel = dummy_model(
+        AutoConfig.for_model("llama", **MODELS["llama"]), device=CPU, dtype=torch.float32, seed=0
+    )
+    Decoder(model, operations=TorchOperations(), positions=16)
+    linears = [module for module in model.model.layers.modules() if isinstance(module, torch.nn.Linear)]
+    assert len(linears) == 3 * 7
+    assert not any(linear.weight.untyped_storage().nbytes() for linear in linears)
+
+
+def test_steps_do_not_overlap_where_answers_may_end_early() -> None:
+    engine = paged_executor("llama", computing=Computing(overlap=True, end_ids=frozenset({3})))
+    assert engine.overlaps
+    assert engine.describe().details["overlap"] is False
+
+
+def test_many_blocks_go_to_host_memory_in_pieces_and_into_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kv_cache, "HOST_PIECE", 1000)  # bytes: 7 of these blocks
+    cache = KVCache(
+        layers=2, heads=1, head_dim=4, blocks=80, block_size=2, device=CPU, dtype=torch.float32, host_blocks=80
+    )
+    for pool in cache.pools:
+        pool.copy_(torch.randn(pool.shape, generator=torch.Generator().manual_seed(0)))
+    before = [pool[:, :80].clone() for pool in cache.pools]
+    out = [(block, block * 7 % 80) for block in range(80)]
+    cache.swap(out, [(host, 79 - block) for block, host in out])
+    for pool, kept in zip(cache.pools, before, strict=True):
+        assert torch.equal(pool[:, :80], kept.flip(1))

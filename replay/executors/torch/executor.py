@@ -118,7 +118,7 @@ class TorchExecutor:
             "linears_are": KINDS[self._way.linears],
             "sampling": asdict(self._sampling),
             "cuda_graphs": len(self._steps.prepared) or None,
-            "overlap": self.overlaps,
+            "overlap": self.overlaps and not self.end_ids,  # who stops early is known only when the token is there
             "kv_dtype": str(self._cache.dtype).removeprefix("torch."),
             "kv_blocks": self._cache.blocks,
             "host_blocks": self.host_blocks,
@@ -190,7 +190,7 @@ class TorchExecutor:
             block_size=self._cache.block_size,
             rows=rows,
             tokens=tokens,
-            context=min(context, self.max_context or context),
+            context=min(context, self.max_context or context, self._cache.blocks * self._cache.block_size),
             seconds=seconds,
         )
         self.cost = replace(self.cost, swap=self._measure_swap())

@@ -44,6 +44,7 @@ def kv_shape(config: PretrainedConfig) -> KVShape:
 
 def check_kv_fits(shape: KVShape, *, blocks: int, block_size: int, device: torch.device, dtype: torch.dtype) -> None:
     """Raise EngineError, with the arithmetic, when `blocks` blocks (and the spare one) do not fit on `device`."""
+    _let_go(device)
     available = available_bytes(device)
     block_bytes = block_size * shape.token_bytes(dtype)
     needed = (blocks + 1) * block_bytes
@@ -83,15 +84,21 @@ def device_memory(device: torch.device) -> tuple[int, int]:
     On CUDA: all there is, with what this and other processes hold. On the CPU: what is available now, none of it in
     use. Raises EngineError where that cannot be found out.
     """
-    gc.collect()  # an engine that was let go
+    _let_go(device)
     if device.type == "cuda":
-        torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info(device)
         return int(total), int(total - free)
     available = available_bytes(device)
     if available is None:
         raise EngineError(f"how much memory {device} has cannot be found out here; give engine.kv_blocks instead")
     return available, 0
+
+
+def _let_go(device: torch.device) -> None:
+    """Give back what an engine held that nobody has any more: PyTorch would keep it, and the device look full."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def available_bytes(device: torch.device) -> int | None:
