@@ -1,7 +1,7 @@
 // Products with a weight that was packed once, in float32 or float16; compiled at first use, see native.py.
 //
 // A packed weight is panels of WIDE outputs: for each input the WIDE numbers that it is multiplied with, one after the
-// other. A panel goes through the processor's cache once while all rows are multiplied with it, BLOCK rows at a time.
+// other. DEPTH inputs of a panel stay in the nearest cache while all rows are multiplied with them, BLOCK rows at a time.
 // Each result is one sum over the inputs in order, whatever the other rows, so it is the same to the last bit in every
 // batch.
 
@@ -17,6 +17,7 @@ constexpr int BLOCK = 8; // rows whose sums are held in registers at once
 #else
 constexpr int BLOCK = 4;
 #endif
+constexpr int64_t DEPTH = 128; // inputs of a panel that stay in the nearest cache while all rows are multiplied
 constexpr int64_t FEW = 20000; // multiplications for which waking threads costs more than it gains
 
 struct Product { // y [rows, outputs] = x [rows, inputs] weight^T + bias, which may be null
@@ -25,63 +26,63 @@ struct Product { // y [rows, outputs] = x [rows, inputs] weight^T + bias, which 
     int64_t rows, inputs, outputs;
 };
 
-// COUNT rows from `row` on, by the panel of outputs from `output` on; meanwhile, the memory from `next` on is fetched.
-template <int COUNT, typename T>
-static void multiply(const Product &product, const T *panel, int64_t row, int64_t output, const char *next,
-                     int64_t step) {
-    const float *const x = product.x + row * product.inputs;
-    float bias[WIDE] = {};
-    const int64_t left = product.outputs - output, count = left < WIDE ? left : WIDE;
-    if (product.bias)
-        memcpy(bias, product.bias + output, sizeof(float) * count);
+// Inputs `begin` to `end` - 1 of a panel: `weights` has theirs, and memory from `next` on is fetched, `step` bytes each.
+template <typename T> struct Part {
+    int64_t output, begin, end;
+    const T *weights;
+    const char *next;
+    int64_t step;
+};
+
+// COUNT rows from `row` on, by a part of a panel; their sums so far lie in y, unless it is the panel's first part.
+template <int COUNT, typename T> static void multiply(const Product &product, Part<T> part, int64_t row) {
+    const int64_t inputs = product.inputs, left = product.outputs - part.output, count = left < WIDE ? left : WIDE;
+    const float *const x = product.x + row * inputs;
+    float *const y = product.y + row * product.outputs + part.output;
     Vector sums[COUNT][ROW];
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
+        float room[WIDE] = {};
+        const float *from = part.begin ? y + i * product.outputs : product.bias ? product.bias + part.output : room;
+        if (from != room && count < WIDE)
+            from = (const float *)memcpy(room, from, sizeof(float) * count);
         for (int j = 0; j < ROW; j++)
-            sums[i][j] = load(bias + j * WIDTH);
-    for (int64_t k = 0; k < product.inputs; k++, panel += WIDE, next += step) {
-        __builtin_prefetch(next);
+            sums[i][j] = load(from + j * WIDTH);
+    }
+    for (int64_t k = part.begin; k < part.end; k++, part.weights += WIDE, part.next += part.step) {
+        __builtin_prefetch(part.next);
         Vector weights[ROW];
         for (int j = 0; j < ROW; j++)
-            weights[j] = load(panel + j * WIDTH);
+            weights[j] = load(part.weights + j * WIDTH);
         for (int i = 0; i < COUNT; i++)
             for (int j = 0; j < ROW; j++)
-                sums[i][j] += x[i * product.inputs + k] * weights[j];
+                sums[i][j] += x[i * inputs + k] * weights[j];
     }
     for (int i = 0; i < COUNT; i++) {
-        float *const y = product.y + (row + i) * product.outputs + output;
-        if (count == WIDE) {
-            for (int j = 0; j < ROW; j++)
-                store(y + j * WIDTH, sums[i][j]);
-        } else {
-            float part[WIDE];
-            for (int j = 0; j < ROW; j++)
-                store(part + j * WIDTH, sums[i][j]);
-            memcpy(y, part, sizeof(float) * count);
-        }
+        float room[WIDE], *const to = count == WIDE ? y + i * product.outputs : room;
+        for (int j = 0; j < ROW; j++)
+            store(to + j * WIDTH, sums[i][j]);
+        if (count < WIDE)
+            memcpy(y + i * product.outputs, room, sizeof(float) * count);
     }
 }
 
 // As many rows as are left, fewer than BLOCK.
-template <int COUNT, typename T>
-static void multiply_rest(const Product &product, const T *panel, int64_t row, int64_t output, const char *next,
-                          int64_t step) {
+template <int COUNT, typename T> static void multiply_rest(const Product &product, const Part<T> &part, int64_t row) {
     if constexpr (COUNT > 0) {
         if (product.rows - row == COUNT)
-            multiply<COUNT>(product, panel, row, output, next, step);
+            multiply<COUNT>(product, part, row);
         else
-            multiply_rest<COUNT - 1>(product, panel, row, output, next, step);
+            multiply_rest<COUNT - 1>(product, part, row);
     }
 }
 
-template <typename T>
-static void multiply_panel(const Product &product, const T *panel, int64_t output, const char *next, int64_t bytes) {
-    const int64_t blocks = (product.rows + BLOCK - 1) / BLOCK;
-    // Each block of rows fetches its share of the next panel, in steps of a cache line or less.
-    const int64_t share = bytes / blocks, step = (share + product.inputs - 1) / product.inputs;
+// All rows by a part of a panel.
+template <typename T> static void multiply_rows(const Product &product, Part<T> part) {
+    const int64_t fetched = (part.end - part.begin) * part.step;
     int64_t row = 0;
-    for (; row + BLOCK <= product.rows; row += BLOCK, next += share)
-        multiply<BLOCK>(product, panel, row, output, next, step);
-    multiply_rest<BLOCK - 1>(product, panel, row, output, next, step);
+    for (; row + BLOCK <= product.rows; row += BLOCK, part.next += fetched)
+        multiply<BLOCK>(product, part, row);
+    multiply_rest<BLOCK - 1>(product, part, row);
 }
 
 static inline void expand(const float *, int64_t, float *) {}
@@ -94,19 +95,28 @@ static void expand(const Half *from, int64_t count, float *to) {
 
 template <typename T> static void multiply_all(const Product &product, const T *weight, int threads) {
     const int64_t panels = (product.outputs + WIDE - 1) / WIDE, size = product.inputs * WIDE;
-    const bool expanded = sizeof(T) < sizeof(float) && product.rows > BLOCK;
+    const int64_t blocks = (product.rows + BLOCK - 1) / BLOCK;
+    const bool expanded = sizeof(T) < sizeof(float) && blocks > 1;
+    const int64_t depth = blocks > 1 ? DEPTH : product.inputs; // a part that serves one block alone need not stay
+    // Each row of a panel fetches its share of the next one, in steps of a cache line or less.
+    const int64_t step = (sizeof(T) * WIDE + blocks - 1) / blocks;
 #pragma omp parallel num_threads(threads) if (threads > 1 && product.rows * product.inputs * product.outputs > FEW)
     {
-        float *const wide = expanded ? (float *)malloc(sizeof(float) * size) : nullptr;
+        float *const wide = expanded ? (float *)malloc(sizeof(float) * WIDE * DEPTH) : nullptr;
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < panels; i++) {
             const T *const panel = weight + i * size;
-            const char *const next = (const char *)(i + 1 < panels ? panel + size : panel);
-            if (expanded) {
-                expand(panel, size, wide);
-                multiply_panel(product, wide, i * WIDE, next, sizeof(T) * size);
-            } else
-                multiply_panel(product, panel, i * WIDE, next, sizeof(T) * size);
+            const char *next = (const char *)(i + 1 < panels ? panel + size : panel);
+            for (int64_t begin = 0; begin < product.inputs; begin += depth) {
+                const int64_t end = begin + depth < product.inputs ? begin + depth : product.inputs;
+                const T *const weights = panel + begin * WIDE;
+                if (expanded) {
+                    expand(weights, (end - begin) * WIDE, wide);
+                    multiply_rows(product, Part<float>{i * WIDE, begin, end, wide, next, step});
+                } else
+                    multiply_rows(product, Part<T>{i * WIDE, begin, end, weights, next, step});
+                next += (end - begin) * step * blocks;
+            }
         }
         free(wide);
     }
