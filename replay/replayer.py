@@ -106,8 +106,7 @@ class Replayer:
                 arrived = self._arrivals.take(now)
                 for request in arrived:
                     request.lag = now - max(request.due, free_at)
-                more = self._arrivals.next_due is not None or scheduler.finishing
-                batch = scheduler.plan(now, arrived, more=more)
+                batch = scheduler.plan(now, arrived, more=self._more)
             if batch is not None or under_way is not None:
                 fruitless = 0
                 before, under_way = under_way, self._submit(batch) if batch is not None else None
@@ -137,6 +136,10 @@ class Replayer:
         for request in self._requests:
             if request.row not in self._over:
                 self._set_aside(request, "unfinished", reason)
+
+    def _more(self) -> bool:
+        """Whether a further request can come before one of those who are here finishes."""
+        return self._arrivals.next_due is not None or self.scheduler.finishing
 
     def _submit(self, batch: Batch) -> tuple[Batch, float]:
         """Hand a batch over, and count what it computes; with the instant at which it was handed over."""

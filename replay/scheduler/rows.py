@@ -16,6 +16,7 @@ def write_request(records: Records, request: Request, output_tokens: int, cost: 
     """The row of a request that is over, whether or not it ever reached the scheduler."""
     chunk = None if mode.whole else mode.budget
     complete = request.status == "completed"
+    answer = request.generated if complete else output_tokens  # a token may have ended it before the length to force
     records.requests.append(
         row=request.row,
         request_id=request.request_id,
@@ -45,7 +46,7 @@ def write_request(records: Records, request: Request, output_tokens: int, cost: 
         swaps=request.swaps,
         cached_tokens=request.cached_tokens,
         recomputed_tokens=request.recomputed_tokens,
-        alone=cost.alone(request.prompt_tokens, output_tokens, chunk),
+        alone=cost.alone(request.prompt_tokens, answer, chunk),
         token_times=request.token_times,
     )
 

@@ -75,10 +75,13 @@ class Scheduler:
         """Whether nobody waits and nobody is resident."""
         return not self.state.waiting and not self.state.resident
 
-    def plan(self, now: float, arrivals: Iterable[Request] = (), *, more: bool = False) -> Batch | None:
+    def plan(
+        self, now: float, arrivals: Iterable[Request] = (), *, more: Callable[[], bool] = lambda: False
+    ) -> Batch | None:
         """The batch of the step that begins at `now`, or None when nothing is to be computed.
 
-        `more`: a further request can come before one of these finishes (what static mode waits for).
+        `more` says whether a further request can come before one of these finishes (what static mode waits for). It is
+        asked when those who have run out of time are gone: that may deliver answers, and let sessions go on.
         """
         assert self._books.under_way <= 1, "the step before the last is complete"
         step = self._step = Step(
@@ -89,7 +92,7 @@ class Scheduler:
         self._expire(step)
         step.closed = False
         step.size = self.mode.size(self.state)
-        step.gate = self.mode.opens(self.state, now, size=step.size, more=more)
+        step.gate = self.mode.opens(self.state, now, size=step.size, more=more())
         self.policy.schedule(step)
         self._run_held_rows(step)
         step.closed = True

@@ -209,9 +209,12 @@ class Step:
         return True
 
     def reject(self, request: Request, reason: str) -> bool:
-        """Refuse a waiting request for good (load shedding); `reason` goes into its row."""
+        """Refuse a waiting request for good (load shedding); `reason` goes into its row.
+
+        False for one that was evicted in this step: the step under way may still bring it a token.
+        """
         self.refusal = None
-        if self.closed or request.state != "waiting":
+        if self.closed or request.state != "waiting" or request.row in self.evicted:
             return False
         self._state.end(request, self.now, "rejected", reason)
         self.rejected.append(request)

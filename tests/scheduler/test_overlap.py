@@ -185,6 +185,34 @@ def test_after_a_fault_only_what_was_computed_counts() -> None:
     assert replayer.scheduler.state.pool.free_blocks == 100
 
 
+@dataclass
+class Shedder(Ordered):
+    """In its third plan evicts the first request and turns it away, and in the next one too; notes the answers."""
+
+    plans: int = field(default=-1, init=False)
+    answers: list[bool] = field(default_factory=list, init=False)
+
+    def schedule(self, step: Step) -> None:
+        self.plans += 1
+        if self.plans == 2:
+            first = step.running[0]
+            self.answers += [step.evict(first), step.reject(first, "no room")]
+        elif self.plans == 3:
+            self.answers += [step.reject(one, "no room") for one in list(step.waiting)]
+        super().schedule(step)
+
+
+def test_who_has_a_token_under_way_is_turned_away_when_it_has_come() -> None:
+    # The third plan is made at 10 ms, while the second step computes the second token of both. It comes at 20 ms, and
+    # the fourth plan turns the first away then.
+    policy = Shedder()
+    replayed = replay([request(0, 0.0), request(1, 0.0)], [9, 4], policy=policy, max_running=2)
+    assert policy.answers == [True, False, True]
+    assert replayed.column("status") == ["rejected", "completed"]
+    assert replayed.column("token_times")[0] == [0.010, 0.020]
+    assert (replayed.column("generated_tokens")[0], replayed.column("ended")[0]) == (2, 0.020)
+
+
 def test_nobody_who_runs_is_cancelled_in_the_middle_of_a_step() -> None:
     rows = [request(0, 0.0), request(1, 0.0)]
     scheduler = Scheduler(
@@ -254,3 +282,24 @@ def test_a_token_that_ends_answers_ends_them_and_nothing_overlaps_then(
     assert max(under_way) == (0 if end_ids else 1)
     replayer.scheduler.check_integrity()
     assert replayer.scheduler.idle
+
+
+def test_what_a_stopped_answer_takes_alone_is_counted_to_its_end() -> None:
+    # Alone a request gives a token every 10 ms; those of 5 and 4 tokens stop at their third.
+    clock, records = VirtualClock(), Records()
+    replayer = Replayer(
+        workload=Workload([request(row, 0.0) for row in range(3)], [5, 2, 4]),
+        executor=Talker(UNIT, clock),
+        clock=clock,
+        policy=policies["fifo"](),
+        mode=modes["continuous"](max_running=3),
+        pool=KVPool(100, 4),
+        predictor=Oracle(),
+        records=records,
+        end_ids={7},
+    )
+    assert replayer.run()
+    table = records.requests.take()
+    assert table is not None
+    found = dict(zip(table["row"].to_pylist(), table["alone"].to_pylist(), strict=True))
+    assert found == pytest.approx({0: 0.03, 1: 0.02, 2: 0.03})

@@ -16,6 +16,7 @@ from replay.errors import ExperimentError
 from replay.pool import KVPool
 from replay.predictors import UserMean, predictors
 from replay.registry import Registry
+from replay.scheduler import Limits
 from replay.scheduler.waiting import WaitingHeap
 from replay.stopping import Stop
 
@@ -92,6 +93,21 @@ def test_static_mode_does_not_wait_for_a_turn_that_cannot_come() -> None:
     rows = [request(0, 0.0, session="s"), request(1, 0.0, session="s")]
     replayed = simulate(rows, [2, 2], mode="static", batch_size=2)
     assert replayed.column("finished") == [0.02, 0.04]
+
+
+def test_static_mode_waits_for_a_turn_that_comes_when_a_time_out_ends_the_batch() -> None:
+    # The first two run from 20 ms on. The answer of the second, complete at 40 ms, is held until the first is cut at
+    # 50 ms. So at 50 ms the next turn of its session is due, and makes a batch of two with the third, which waits.
+    rows = [
+        request(0, 0.0),
+        request(1, 0.020, session="s"),
+        request(2, 0.030),
+        request(3, 0.020, session="s"),
+    ]
+    replayed = simulate(rows, [20, 2, 1, 1], mode="static", batch_size=2, limits=Limits(timeout=0.05))
+    assert replayed.column("status") == ["timed_out", "completed", "completed", "completed"]
+    assert replayed.column("due") == [0.0, 0.020, 0.030, 0.050]
+    assert replayed.column("admitted") == [0.020, 0.020, 0.050, 0.050]
 
 
 def test_turns_come_in_order_whatever_the_order_of_rows() -> None:
