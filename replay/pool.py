@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from replay.host_pool import HostPool
 
-Key = (
-    int | tuple[int, int]
-)  # of a full block: a hash of all tokens to its end, or a request's row and the block's index
+Key = int | tuple[int, int]
+"""Of a full block: a hash of all tokens to its end; with tokens of an answer in it, a request's row and its index."""
 
 
 class KVPool:
@@ -92,12 +91,15 @@ class KVPool:
             self._keys[block] = key
             self._named[key] = block
 
-    def release(self, row: int) -> int:
+    def release(self, row: int, named: int | None = None) -> int:
         """Let go of all of `row`'s blocks, the last first, so that a prefix's tail is reused before its head.
 
-        How many they were; others may hold some of them on.
+        How many they were; others may hold some of them on. Its first `named` blocks keep their names, all unless told;
+        the others lose them, so that they are reused before any that somebody may look for.
         """
         table = self.tables.pop(row, [])
+        for block in () if named is None else table[named:]:
+            self._forget(block)
         for block in reversed(table):
             self._references[block] -= 1
             if self._references[block] == 0:
@@ -133,9 +135,13 @@ class KVPool:
             block = self._blank.pop()
         else:
             block, _ = self._cached.popitem(last=False)
-            key = self._keys[block]
-            assert key is not None, "a cached block has a name"
-            del self._named[key]
-            self._keys[block] = None
+            self._forget(block)
         self._references[block] = 1
         return block
+
+    def _forget(self, block: int) -> None:
+        """Take its name, if it has one, off a block."""
+        key = self._keys[block]
+        if key is not None:
+            del self._named[key]
+            self._keys[block] = None

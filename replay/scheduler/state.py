@@ -112,7 +112,8 @@ class State:
         self.active[request.user] -= 1
         if not self.active[request.user]:
             del self.active[request.user]
-        self.pool.release(request.row)
+        # The blocks with tokens of an answer are nobody else's: once it is over, nobody looks for them.
+        self.pool.release(request.row, len(request.block_keys) if request.state == "ended" else None)
         assert request.slot is not None, "a resident request holds a slot"
         heapq.heappush(self._free_slots, request.slot)
         request.slot = None

@@ -111,6 +111,15 @@ def test_the_tail_of_a_prefix_is_reused_before_its_head() -> None:
     assert replayed.column("cached_tokens") == [0, 0, 0, 4]
 
 
+def test_what_nobody_can_look_for_is_reused_before_a_prefix() -> None:
+    # Six blocks. The first leaves its 2 full blocks, and 4 are blank. The second, of 1 + 12 tokens, fills 3 of these
+    # and begins the fourth; no prompt holds tokens of its answer, so they are blank again when it is over. The third
+    # finds 3 blank ones, and the first prompt is still there.
+    one, three = list(range(9)), list(range(40, 49))
+    replayed = replay([one, [20], three, one], [1, 13, 1, 1], [0.0, 0.1, 0.2, 0.3], blocks=6)
+    assert replayed.column("cached_tokens") == [0, 0, 0, 8]
+
+
 def test_an_evicted_request_finds_its_own_blocks_again() -> None:
     # Blocks of one token, six of them: with prompts of 1 both need a fourth block at their fourth token, and the newest
     # gives way. Its 3 tokens are left in blocks that the other has no need of but one; so it is not computed from its
