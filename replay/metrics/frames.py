@@ -76,6 +76,7 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
         "cell_end": pl.lit(max(ends) if ends else None, dtype=pl.Float64),
         "blocks": pl.lit(cell.blocks, dtype=pl.Float64),
     }
+    lasted = bounds["cell_end"] >= window.end  # else it has no steady window to tell of, and no drain
     inside = pl.element().is_between(window.start, window.end)
     constants = {
         **bounds,
@@ -84,8 +85,8 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
         "goal_ttft": pl.lit(goals.ttft, dtype=pl.Float64),
         "goal_tpot": pl.lit(goals.tpot, dtype=pl.Float64),
         "goal_e2e": pl.lit(goals.e2e, dtype=pl.Float64),
-        "steady_start": pl.lit(window.start),
-        "steady_end": pl.lit(window.end),
+        "steady_start": pl.when(lasted).then(window.start),
+        "steady_end": pl.when(lasted).then(window.end),
         "tokens_steady": pl.col("token_times").list.eval(inside).list.sum(),
         "tokens_drain": pl.col("token_times").list.eval(pl.element() > window.end).list.sum(),
     }

@@ -70,7 +70,8 @@ def prompt_throughput() -> pl.Expr:
 
 @metric("output_throughput_steady", unit="tokens/s", shape="one", better="higher", count=COMPLETED.sum())
 def output_throughput_steady() -> pl.Expr:
-    """tokens of completed answers computed between a tenth of the arrival span and the last arrival / those seconds"""
+    """tokens of completed answers computed between a tenth of the arrival span and the last arrival / those seconds;
+    not defined for a run that ended before the last arrival"""
     return _rate(pl.col("tokens_steady"), "steady_start", "steady_end")
 
 
@@ -83,13 +84,14 @@ def prompt_throughput_steady() -> pl.Expr:
 
 @metric("output_throughput_drain", unit="tokens/s", shape="one", count=COMPLETED.sum())
 def output_throughput_drain() -> pl.Expr:
-    """tokens of completed answers computed after the last arrival / seconds of that tail"""
+    """tokens of completed answers computed after the last arrival / seconds of that tail; not defined for a run that
+    ended before"""
     return _rate(pl.col("tokens_drain"), "steady_end", "cell_end")
 
 
 @metric("drain_time", unit="s", shape="one", better="lower", grouped=False)
 def drain_time() -> pl.Expr:
-    """the last event of the run - the last arrival"""
+    """the last event of the run - the last arrival; not defined for a run that ended before"""
     return (_constant("cell_end") - _constant("steady_end")).round(9)
 
 

@@ -114,6 +114,18 @@ def test_throughput_of_the_steady_window_and_of_the_drain(tmp_path: Path) -> Non
     assert value(found, "drain_time") == 1
 
 
+def test_a_run_that_ended_before_the_last_arrival_has_no_steady_window(tmp_path: Path) -> None:
+    rows = [
+        request_row(0, arrival=0.0, token_times=[0.3, 0.5]),
+        request_row(1, arrival=0.5, token_times=[0.7], status="unfinished", ended=None),
+        request_row(2, arrival=1.0, submitted=None, status="unfinished", ended=None),
+    ]
+    found = measured(tmp_path, rows, steps=[step_row(0, 0.6, 0.7)])
+    assert value(found, "output_throughput") == pytest.approx(2 / 0.7)
+    for metric in ("output_throughput_steady", "prompt_throughput_steady", "output_throughput_drain", "drain_time"):
+        assert value(found, metric) is None
+
+
 def test_the_steady_window_is_the_same_for_all_cells(tmp_path: Path) -> None:
     for cell, late in (("continuous-fifo", 0.0), ("continuous-sjf", 5.0)):
         rows = [request_row(row, arrival=row / 10, token_times=[row / 10 + late + 0.01]) for row in range(11)]
