@@ -62,6 +62,10 @@ class KVPool:
         """How many of `blocks` somebody holds: to share them takes none from the free ones."""
         return sum(self._references[block] > 0 for block in blocks)
 
+    def shared(self, row: int) -> bool:
+        """Whether others hold some of `row`'s blocks too."""
+        return any(self._references[block] > 1 for block in self.tables.get(row, ()))
+
     def grow(self, row: int, tokens: int, shared: Sequence[int] = ()) -> bool:
         """Let `row`'s table reach `tokens` tokens: all of the blocks that this takes, or none and False.
 

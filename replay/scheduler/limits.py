@@ -41,6 +41,19 @@ class TimeOuts:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
+    def overdue(self, now: float) -> Iterator[Request]:
+        """Requests that have run out of time by `now`, and are still to be ended; some maybe twice.
+
+        Of the heap only what is due is looked at.
+        """
+        places = [0]
+        while places:
+            place = places.pop()
+            if place < len(self._heap) and self._heap[place][0] <= now:
+                if self._concerns(self._heap[place]):
+                    yield self._heap[place][-1]
+                places += [2 * place + 1, 2 * place + 2]
+
     def due(self, now: float) -> Iterator[tuple[Request, str]]:
         """Requests that have run out of time by `now`, with the reason."""
         while (instant := self.next()) is not None and instant <= now:

@@ -146,9 +146,8 @@ class Scheduler:
         self._books.abandon()
 
     def times_out(self, now: float) -> bool:
-        """Whether somebody has run out of time by `now`: the next plan ends it, when no step is under way."""
-        instant = self._time_outs.next()
-        return instant is not None and instant <= now
+        """Whether somebody has run out of time by `now` with whom a step under way has to do: complete that first."""
+        return any(self._books.concern(request) for request in self._time_outs.overdue(now))
 
     def next_wake(self, now: float) -> float | None:
         """When to look again although nothing arrives: the mode's gate, a time-out, or the policy's wish."""

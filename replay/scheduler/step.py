@@ -179,7 +179,8 @@ class Step:
         """Take a running request's blocks and slot away: it waits again.
 
         "recompute": it will be computed again from its start. "swap": its tokens are copied to host memory, and back
-        when it is admitted again. Unless told, it is swapped where host memory has room for all its computed blocks.
+        when it is admitted again. Unless told, it is swapped where host memory has room for all its computed blocks and
+        nobody else holds some of them: those would come back as copies, and are found again without any.
         Its tokens of this step are undone. False where the mode holds a batch to its end, for a request that does not
         run, and for "swap" where there is no room.
         """
@@ -190,7 +191,8 @@ class Step:
         room = joined or self._state.can_swap(request)
         if how == "swap" and not room:
             return False
-        swap = how != "recompute" and (self._state.returns(request) if joined else room and request.computed > 0)
+        keeps = room and request.computed > 0 and (how == "swap" or not self._state.pool.shared(request.row))
+        swap = how != "recompute" and (self._state.returns(request) if joined else keeps)
         share = self.shares.pop(request.row, None)
         if share is not None and self.budget is not None and self._budget is not None:
             self.budget = min(self._budget, self.budget + share.tokens)

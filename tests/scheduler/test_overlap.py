@@ -102,6 +102,28 @@ def test_a_time_out_waits_for_the_step_that_is_under_way() -> None:
     assert replayed.column("generated_tokens") == [6, 5]
 
 
+@pytest.mark.parametrize("limits", [Limits(), Limits(queue_timeout=0.05)])
+def test_time_outs_of_those_who_wait_hold_no_step_up(limits: Limits) -> None:
+    # 20 steps of 10 ms, each planned in 4 ms beside the one before; the others wait for the only slot, some in vain.
+    clock = VirtualClock()
+    rows = [request(0, 0.0), *(request(row, 0.01 * row) for row in range(1, 12))]
+    records = Records()
+    replayer = Replayer(
+        workload=Workload(rows, [20, *[1] * 11]),
+        executor=OverlappingExecutor(UNIT, clock),
+        clock=clock,
+        policy=Slow(clock=clock, seconds=0.004),
+        mode=modes["continuous"](max_running=1),
+        pool=KVPool(100, 4),
+        predictor=Oracle(),
+        records=records,
+        limits=limits,
+    )
+    assert replayer.run()
+    assert rows[0].finished == pytest.approx(0.204)
+    assert [row.status for row in rows].count("timed_out") == (0 if limits.queue_timeout is None else 11)
+
+
 def test_a_session_goes_on_when_the_turn_before_was_delivered() -> None:
     # Static mode with batches of two: the second turn comes when the first has ended, so the batch waits for it.
     rows = [request(0, 0.0, session="s"), request(1, 0.0, session="s"), request(2, 0.0), request(3, 0.0)]

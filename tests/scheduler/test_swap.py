@@ -73,6 +73,20 @@ def test_a_policy_says_how() -> None:
     assert replayed.column("recomputed_tokens") == [0, 2]
 
 
+@pytest.mark.parametrize(("how", "copied"), [(None, 0), ("swap", 4), ("recompute", 0)])
+def test_what_others_hold_too_is_not_copied_unless_the_policy_says_so(how: Any, copied: int) -> None:
+    # The second prompt shares three blocks of the first. Evicted in plan 2, with its 4 tokens computed, it finds all of
+    # them again without a copy, and computes none twice.
+    policy = Swapper(script={2: [(1, how)]})
+    rows = [request(0, 0.0, 4), request(1, 0.005, 4)]
+    settings = {"prompts": {0: [1, 2, 3, 4], 1: [1, 2, 3, 4]}, "prefix_cache": True, "block_size": 1}
+    replayed = simulate(rows, [8, 4], policy=policy, blocks=40, host_blocks=20, verify=True, cost=SWAP, **settings)
+    assert replayed.column("cached_tokens") == [0, 3]
+    assert replayed.column("swaps") == [0, int(copied > 0)]
+    assert replayed.steps["swapped_out"].sum() == copied
+    assert replayed.column("recomputed_tokens") == [0, 0]
+
+
 def test_recompute_is_possible_where_there_is_room_to_swap() -> None:
     policy = Swapper(script={2: [(0, "recompute")]})
     replayed = replay([4], policy=policy, host_blocks=9)

@@ -34,7 +34,7 @@ def build_torch_executor(
     """An executor for a named shape with dummy weights, or for real weights by folder or hub name.
 
     `device` is "cpu", "cuda", "cuda:1" or "auto" (a CUDA device if there is one), `dtype` "float32", "bfloat16",
-    "float16" or "auto" (bfloat16 on CUDA, else float32). `threads` is set for the whole process; None leaves it.
+    "float16" or "auto" (bfloat16 on CUDA, else float32). `threads` is set for the whole process; None: torch's own.
     `linears`, `attention` and `kv_dtype` (of the pool) are names as in an experiment, `swap_gb` GiB of host memory for
     requests that are swapped out; `overlap` None hands a step over before the one before is back on CUDA alone.
     The pool has `blocks` blocks, or as many as fit into `memory_utilization` of the device's memory beside the weights

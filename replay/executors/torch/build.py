@@ -21,6 +21,7 @@ from replay.executors.torch.models import load_model
 from replay.executors.torch.shapes import SHAPES
 from replay.registry import nearest
 
+THREADS = torch.get_num_threads()  # what an engine gets that asks for no number, whatever the one before asked for
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -48,8 +49,7 @@ def build(
     stop: str,
 ) -> TorchExecutor:
     """An executor for a model by name; see `build_torch_executor`."""
-    if threads is not None:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads or THREADS)
     place = find_device(device)
     if place.type == "cuda":  # kernels are launched, and events recorded, on the process's current device
         torch.cuda.set_device(place.index or 0)

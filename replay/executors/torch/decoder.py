@@ -106,14 +106,15 @@ class Decoder:
 
 
 def fusible(model: PreTrainedModel) -> bool:
-    """Whether `Decoder` is made for such a model: by its type, activation, and a plain rotation of whole heads."""
+    """Whether `Decoder` is made for such a model: by its type, its activation, a plain rotation of whole heads, and
+    linears that are nothing else (quantised ones are)."""
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     return (
         config.model_type in LIKE_LLAMA
         and getattr(config, "hidden_act", None) == "silu"
         and rope.get("rope_type", "default") not in ("dynamic", "longrope")
-        and not config.hidden_size % 2
+        and all(type(module) is nn.Linear for module in model.modules() if isinstance(module, nn.Linear))
     )
 
 

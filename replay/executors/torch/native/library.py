@@ -113,8 +113,9 @@ def _openmp() -> Path | None:
         maps = Path("/proc/self/maps").read_text()
     except OSError:
         return None
-    found = re.search(r"\S*/lib[gi]?omp[^/\s]*\.so\S*$", maps, re.MULTILINE)
-    return Path(found.group()) if found else None
+    found: list[str] = re.findall(r"\S*/lib[gi]?omp[^/\s]*\.so\S*$", maps, re.MULTILINE)
+    found.sort(key=lambda name: "/torch" not in name)  # other packages bring theirs
+    return Path(found[0]) if found else None
 
 
 def _processor() -> str:

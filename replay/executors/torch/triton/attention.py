@@ -19,9 +19,8 @@ from replay.executors.torch.triton.words import Segments, Sizes
 
 LEAST_QUERIES = 16  # rows of a matrix product, at least
 CHUNK_QUERIES = 64  # rows of a chunk's tile: tokens x query heads of a KV head
-WIDE_HEAD = 64  # numbers of a head; up to here a program looks at twice as many positions at once
-KEYS = 64
-WARPS, STAGES = 4, 3  # measured on an H200, with the positions at once: other choices were up to a sixth slower
+TILE_BYTES = 16_384  # of keys at once: 128 positions of 64 numbers in bfloat16
+WARPS, STAGES = 4, 3  # measured on an H200, with the bytes at once: other choices were up to a sixth slower
 COLUMNS = 4096  # of the logits, in which one program looks for the largest
 MOST_SPLITS = 16
 HEADS_AT_ONCE = 8  # of one token, that one program rotates and writes
@@ -159,7 +158,7 @@ class TritonPaged:
             padded_dim,
             cache.block_size,
             queries,
-            2 * KEYS if cache.head_dim <= WIDE_HEAD else KEYS,
+            min(128, max(16, TILE_BYTES // (padded_dim * query.element_size()))),
             splits,
             "ieee" if query.dtype == torch.float32 else "tf32",
             num_warps=WARPS,

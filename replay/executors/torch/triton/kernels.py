@@ -240,7 +240,8 @@ def largest_in_parts(
     numbers = tl.load(logits + row * columns + column, mask=column < columns, other=float("-inf")).to(tl.float32)
     value, place = tl.max(numbers, 0, return_indices=True, return_indices_tie_break_left=True)
     tl.store(values + row * tl.num_programs(1) + part, value)
-    tl.store(places + row * tl.num_programs(1) + part, part * PART + place)
+    # Among numbers that are none, any place may be found: one beyond the row would be no token.
+    tl.store(places + row * tl.num_programs(1) + part, tl.minimum(part * PART + place, columns - 1))
 
 
 @triton.jit
