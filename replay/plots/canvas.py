@@ -90,9 +90,14 @@ def mark(label: str, **style: Any) -> Line2D:
 
 
 def legend(made: Figure, handles: Sequence[Artist], columns: int, title: str | None) -> None:
-    """One legend under all panels; what must be said of the picture is its title."""
-    found = made.legend(handles=handles, loc="outside lower center", ncols=max(columns, 1), title=title)
-    found.get_title().set_multialignment("center")
+    """One legend under all panels, in fewer columns where it would be cut; what must be said of the picture is its
+    title."""
+    for ncols in range(max(columns, 1), 0, -1):
+        found = made.legend(handles=handles, loc="outside lower center", ncols=ncols, title=title)
+        found.get_title().set_multialignment("center")
+        if ncols == 1 or found.get_window_extent().width <= made.bbox.width:
+            return
+        found.remove()
 
 
 def scale(axes: Axes, which: str, values: Sequence[float], label: str = "", *, log: bool = True) -> None:

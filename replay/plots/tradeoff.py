@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ PANELS = (("ttft", "TTFT p95, ms"), ("tpot", "TPOT p95, ms"), ("e2e", "end-to-en
 FILLS = ("none", "left", "full", "bottom", "top", "right")
 """How a policy's marker is filled, by mode: hollow, half, full."""
 MARK: dict[str, Any] = {"marker": "o", "markersize": 7, "markeredgewidth": 1.2}
+NUMBERS = re.compile(r"[^=,]+=-?[\d.]+(, [^=,]+=-?[\d.]+)*")
 CLEAR = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 
 
@@ -56,13 +58,18 @@ def _panel(axes: Axes, view: View, metric: str, label: str, fills: dict[str, str
     for mode in fills:
         for policy in view.policies:
             family = [arm for arm in places if (arm.mode, arm.policy) == (mode, policy)]
-            fixed = [arm for arm in family if not arm.shown.adapts]  # a size that adapts lies between no two others
+            fixed = [arm for arm in family if _numbers(arm)]
             if len(fixed) > 1:
                 axes.plot(*zip(*(places[arm] for arm in fixed), strict=True), color=view.colour(policy), linewidth=1)
             for arm in family:
                 _mark(axes, view, metric, arm, places[arm], fills[mode])
         _label(axes, {arm: place for arm, place in places.items() if arm.mode == mode})
     _name_invalid(axes, places)
+
+
+def _numbers(arm: Arm) -> bool:
+    """Whether what was swept of an arm are numbers: a size that adapts, or a name, lies between no two others."""
+    return not arm.shown.adapts and NUMBERS.fullmatch(arm.variant) is not None
 
 
 def _mark(axes: Axes, view: View, metric: str, arm: Arm, place: tuple[float, float], fill: str) -> None:
@@ -131,5 +138,8 @@ def _write(axes: Axes, text: str, place: tuple[float, float], points: float) -> 
 def _swept(view: View) -> list[Line2D]:
     """A legend's entry for what stands beside the marks."""
     names = dict.fromkeys(arm.variant.rpartition("=")[0] for arm in view.arms if "=" in arm.variant)
-    what = "sizes" if any(arm.shown.adapts for arm in view.arms) else "numbers"
-    return [mark(f"{what}: {', '.join(names)}", linestyle="-", color=FAINT)] if names else []
+    what = "numbers" if all(_numbers(arm) for arm in view.arms if arm.variant) else "words"
+    if any(arm.shown.adapts for arm in view.arms):
+        what = "sizes"
+    line = "-" if any(_numbers(arm) for arm in view.arms) else ""
+    return [mark(f"{what}: {', '.join(names)}", linestyle=line, marker="", color=FAINT)] if names else []

@@ -15,8 +15,8 @@ from replay.plots.canvas import look
 from replay.plots.view import View, views
 from replay.results import read_run
 
-ALWAYS = [name for name in plots if name != "batch_sizes"]
-"""The pictures that every run has: of batch sizes there is one only where a size adapts."""
+ALWAYS = [name for name in plots if name not in ("batch_sizes", "roofline")]
+"""The pictures that every run has: those two are there where a size adapts, and where ceilings were measured."""
 
 
 def view(folder: Path) -> View:

@@ -135,3 +135,12 @@ def test_the_trade_offs_line_joins_the_fixed_sizes_only(tmp_path: Path) -> None:
     (folder / "manifest.json").write_text(changed)
     assert joined(folder) == 2
     assert "sizes: max_running" in words(drawn("tradeoff", folder))
+
+
+def test_the_trade_offs_line_joins_no_names(tmp_path: Path) -> None:
+    for cell in ("native", "fp16"):
+        write_tables(tmp_path / "cells" / f"continuous-fifo-linears={cell}", [request_row(0, token_times=[0.1, 0.2])])
+    cells = [cell_entry(f"continuous-fifo-linears={cell}", variant=f"linears={cell}") for cell in ("native", "fp16")]
+    made = drawn("tradeoff", write_manifest(tmp_path, cells, rows=1))
+    assert max(len(line.get_xdata()) for line in made.axes[0].lines) == 1
+    assert "words: linears" in words(made)

@@ -61,3 +61,14 @@ def test_marks_and_roof_lie_where_the_figures_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize("facts", [{}, {"work": WORK}, {"ceilings": CEILINGS}, {"simulated": True}])
 def test_nothing_is_drawn_where_no_ceilings_or_no_work_are_known(tmp_path: Path, facts: dict[str, Any]) -> None:
     assert drawn(tmp_path, "continuous-fifo", **facts) is None
+
+
+def test_a_legend_with_long_names_is_not_cut(tmp_path: Path) -> None:
+    ceilings = CEILINGS | {"device": "A Processor with a name that its maker made as long as there was room on the box"}
+    names = ["continuous-fifo", "static-sjf", "dynamic-priority"]
+    made = drawn(tmp_path, *names, work=WORK, ceilings=ceilings, variant="linears=native, token_budget=2048")
+    assert made is not None
+    made.draw_without_rendering()
+    box = made.legends[0].get_window_extent()
+    assert len(made.legends) == 1
+    assert 0 <= box.x0 < box.x1 <= made.bbox.x1
