@@ -42,6 +42,7 @@ class Engines:
         self._remark = remark
         self._held: tuple[Engine, Executor] | None = None
         self._accounts: dict[Engine, dict[str, Any]] = {}
+        self._unmeasured: set[tuple[str, int | None, str]] = set()
         self.descriptions: list[Description] = []
 
     def of(self, cell: Cell) -> tuple[Executor, Clock | None]:
@@ -129,7 +130,8 @@ class Engines:
         key = ceilings_key(details)
         try:
             ceilings = find_ceilings(cache_file(), key)
-            if ceilings is None:
+            if ceilings is None and key not in self._unmeasured:  # engines of one device are told once
+                self._unmeasured.add(key)
                 self._remark(
                     f"how much of this machine is used cannot be told: nothing was measured for {key_label(*key)}; "
                     f"run `{probe_command(details)}` once"

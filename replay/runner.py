@@ -223,7 +223,7 @@ class Runner:
         quantile = rows["lag"].quantile(0.99, interpolation="linear")
         lag = None if quantile is None else 1000 * quantile
         limit = self._experiment.lag_limit_ms
-        reason = f"lag p99 is {lag:.1f} ms, over the limit of {limit:g} ms" if lag and lag > limit else None
+        reason = f"lag p99 is {lag:.3g} ms, over the limit of {limit:g} ms" if lag and lag > limit else None
         return {
             "statuses": dict(sorted(counts.items())),
             "completed": counts.get("completed", 0),

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from replay.executors.torch.probing.batch_sizes import BatchSizes
 
 GIB = 2**30
+PASSED = (
+    "More than 100 %: the weights fit into a cache, which is faster than memory, or something else was running when "
+    "the ceilings were measured."
+)
 
 
 def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> list[int] | None:
@@ -174,7 +178,8 @@ def _batch_sizes(timed: BatchSizes) -> str:
     table = aligned(heads + (["cost of 1M tokens"] if priced else []), rows, words=0)
     sums = [_sum(row.decoded.batch_size, row.decoded.seconds, row.roofline) for row in timed.rows if row.roofline]
     none = ["The arithmetic of a model of this shape is not counted, so what it used of the machine cannot be told."]
-    return "\n".join([title, table, "", *(sums or none)])
+    passed = any((row.bandwidth_used or 0) > 1 or (row.arithmetic_used or 0) > 1 for row in timed.rows)
+    return "\n".join([title, table, "", *(sums or none), *([PASSED] if passed else [])])
 
 
 def _sum(batch_size: int, seconds: float, roof: Roofline) -> str:

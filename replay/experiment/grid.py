@@ -79,7 +79,7 @@ def _cell(
 
 
 def _varied(settings: dict[str, Setting]) -> list[str]:
-    return [f"{name}={value}" for name, value in settings.items()]
+    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()]
 
 
 def folder_name(label: str) -> str:

@@ -17,7 +17,7 @@ from replay.experiment.faults import Faults
 from replay.experiment.options import Setting, options_model, validate, validate_sweep
 from replay.experiment.rules import make, validate_options
 from replay.experiment.settings import Engine, Goals, Top
-from replay.experiment.together import check_models, check_together, warnings_of
+from replay.experiment.together import check_devices, check_models, check_together, warnings_of
 from replay.predictors import Predictor, predictors
 from replay.registry import Registry, nearest
 from replay.scheduler import Mode, Policy, modes, policies
@@ -92,6 +92,7 @@ def load_experiment(
     plain = [engine for engine, _ in engines]
     made = [(choice.name, _mode(choice)) for choice in chosen_modes]
     check_models(plain, faults)
+    check_devices(plain, faults)
     check_together(plain, made, faults)
     faults.raise_if_any()
     assert top is not None, "a document without faults was validated"

@@ -5,6 +5,7 @@ It looks at validated engines and modes, and builds none: what a machine lacks i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from replay.experiment.faults import Faults
 from replay.experiment.settings import Engine
 from replay.registry import nearest
 from replay.scheduler import Mode
+
+DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
 def check_models(engines: Sequence[Engine], faults: Faults) -> None:
@@ -34,6 +37,13 @@ def check_models(engines: Sequence[Engine], faults: Faults) -> None:
             f'"eos" needs a model with an end token, and {model!r} is a named shape, which has none; '
             'name a folder with real weights, or leave it at "length"',
         )
+
+
+def check_devices(engines: Sequence[Engine], faults: Faults) -> None:
+    """Names that are none on any machine; whether this one has the device is known when the engine is built."""
+    for device in dict.fromkeys(engine.device for engine in engines):
+        if not DEVICE.fullmatch(device):
+            faults.add("engine.device", f"{device!r} is no device: write 'auto', 'cpu', 'cuda' or 'cuda:N'")
 
 
 def check_together(engines: Sequence[Engine], modes: Iterable[tuple[str, Mode]], faults: Faults) -> None:

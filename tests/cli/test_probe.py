@@ -13,9 +13,13 @@ import polars as pl
 import pytest
 from click.testing import CliRunner, Result
 
-from replay.ceilings import read_ceilings
+from replay.ceilings import Ceilings, read_ceilings
 from replay.cli import group
+from replay.cli.probe import _batch_sizes
 from replay.errors import ReplayError
+from replay.executors.roofline import Roofline
+from replay.executors.torch.probing.batch_sizes import BatchSize, BatchSizes
+from replay.executors.torch.probing.decodes import Decoded
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +164,12 @@ def test_help_shows_an_example_and_imports_nothing_heavy() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_more_than_a_ceiling_is_explained() -> None:
+    ceilings = Ceilings("A", 1, "float32", 1e12, 1e9, 1e9, {}, "2026-01-02T03:04:05+00:00", {})
+    roof = Roofline(flops=10, traffic=10**6, ceilings=ceilings)  # 1 ms of memory
+    for seconds, told in ((0.002, False), (0.0005, True)):
+        row = BatchSize(Decoded(1, 256.0, 3, seconds), roof, None, None, None)
+        timed = BatchSizes("tiny", 256, None, None, {}, [row])
+        assert ("More than 100 %" in _batch_sizes(timed)) is told

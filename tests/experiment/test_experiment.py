@@ -100,6 +100,10 @@ def test_every_fault_is_reported_at_once_by_path_and_nearest_name() -> None:
         ),
         ({"seed": float("nan")}, "x.toml: seed: input should be a valid integer, not nan"),
         (
+            {"engine": {"device": "gpu"}},
+            "x.toml: engine.device: 'gpu' is no device: write 'auto', 'cpu', 'cuda' or 'cuda:N'",
+        ),
+        (
             {"engine": {"stop": ["length", "eos"]}},
             "x.toml: engine.stop: \"eos\" needs a model with an end token, and 'tiny' is a named shape, which has "
             'none; name a folder with real weights, or leave it at "length"',
@@ -130,6 +134,8 @@ def test_a_list_is_swept_and_the_cells_say_what_varies() -> None:
     assert len(grid) == 2 * 2 * 2 * 2
     assert grid[0].name == "continuous-sjf-kv_blocks=64-max_running=1-ageing=0.0-r1"
     assert grid[0].variant == "kv_blocks=64, max_running=1, ageing=0.0"
+    flags = cells(load(engine={"prefix_cache": [False, True]}, policies={"fifo": {}}), ["sample"])
+    assert flags[-1].name == "continuous-fifo-prefix_cache=true", "as TOML has it"
     assert [cell.repeat for cell in grid] == [0] * 8 + [1] * 8, "repeats are outermost"
     assert len({cell.name for cell in grid}) == 16
 
