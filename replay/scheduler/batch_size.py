@@ -88,14 +88,15 @@ class Sized:
 @batch_sizes.register("adaptive")
 @dataclass(slots=True, frozen=True)
 class Adaptive:
-    """By memory and queue: few when the KV pool is nearly full, else the more the longer the queue is.
+    """By memory and queue: a size of its own when the KV pool is nearly full, else the more the longer the queue is.
 
     Above `kv_use` of the pool's blocks in use the size is `kv_size`, whatever waits; else above `long_queue` waiting
     requests it is `long_size`, above `middle_queue` it is `middle_size`, and otherwise `short_size`. The defaults are
     a rule of thumb for servers of one GPU.
 
-    Does badly: it knows no goal; around a threshold it goes back and forth; where a mode runs batches to their end the
-    pool is empty when a size matters, so only the queue counts.
+    Does badly: it knows no goal; around a threshold it goes back and forth; with a short queue its size for a full pool
+    is larger than the one before; where a mode runs batches to their end the pool is empty when a size matters, so only
+    the queue counts, and static mode waits again for a larger batch when the queue grows past a threshold.
     """
 
     kv_use: float = field(
