@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ from replay.records import Records
 from replay.records_writer import RecordsWriter
 from replay.replayer import Progress, Replayer
 from replay.run_folder import claim_folder, write_experiment, write_manifest
+from replay.run_outcome import Run
 from replay.stopping import Stop
 from replay.traces.reading import read_trace
 from replay.traces.table import Trace
@@ -49,41 +50,6 @@ class Observer(Protocol):
     def cell_ended(self, cell: Cell, entry: dict[str, Any]) -> None: ...
 
     def remark(self, text: str) -> None: ...
-
-
-@dataclass(slots=True)
-class Run:
-    """A run that has ended, or was stopped: where it lies, and its manifest."""
-
-    folder: Path
-    manifest: dict[str, Any]
-
-    @property
-    def interrupted(self) -> bool:
-        return bool(self.manifest["status"] == "interrupted")
-
-    def failures(self) -> list[str]:
-        """Why this run did not succeed: cells that failed, or that completed nothing."""
-        sentences = []
-        for entry in self.manifest["cells"]:
-            if entry["status"] == "failed":
-                sentences.append(f"{entry['cell']} failed: {entry['error']}")
-            elif entry["status"] == "complete" and not entry["completed"]:
-                sentences.append(f"{entry['cell']}: 0 of {entry['requests']} requests completed")
-        return sentences
-
-    def doubts(self) -> list[str]:
-        """Why its figures may not be taken at face value: invalid cells, and requests that did not complete."""
-        sentences = [f"{entry['cell']} is invalid: {entry['invalid_reason']}" for entry in self._ended("valid", False)]
-        sentences += [
-            f"{entry['cell']}: {entry['completed']} of {entry['requests']} requests completed"
-            for entry in self._ended("status", "complete")
-            if 0 < entry["completed"] < entry["requests"]
-        ]
-        return sentences
-
-    def _ended(self, key: str, value: object) -> list[dict[str, Any]]:
-        return [entry for entry in self.manifest["cells"] if entry.get(key) == value]
 
 
 def open_traces(experiment: Experiment) -> list[Trace]:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from replay.executors.pool_size import PoolSize
     from replay.experiment.loading import Experiment
     from replay.experiment.settings import Engine
-    from replay.runner import Run, Runner
+    from replay.run_outcome import Run
+    from replay.runner import Runner
     from replay.traces.table import Trace
 
 

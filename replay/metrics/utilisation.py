@@ -26,6 +26,16 @@ def _ceiling(name: str) -> pl.Expr:
     return pl.col(name).first()
 
 
+def _busy_rate(amounts: str) -> pl.Expr:
+    """All of it, for each second in which a step was being computed."""
+    return _total(amounts) / pl.col("busy").sum()
+
+
+def _run_rate(amounts: str) -> pl.Expr:
+    """All of it, for each second of the whole run."""
+    return _total(amounts) / RUN_SECONDS
+
+
 @metric("mfu", unit="share", table="steps", better="higher")
 def mfu() -> pl.Expr:
     """for each step, model FLOP of its own tokens / its seconds / the arithmetic ceiling; padding is no useful work"""
@@ -35,13 +45,13 @@ def mfu() -> pl.Expr:
 @metric("mfu_busy", unit="share", table="steps", shape="one", better="higher")
 def mfu_busy() -> pl.Expr:
     """model FLOP of all steps / seconds in which a step was being computed / the arithmetic ceiling"""
-    return finite(_total("flops") / pl.col("busy").sum() / _ceiling("arithmetic_ceiling"))
+    return finite(_busy_rate("flops") / _ceiling("arithmetic_ceiling"))
 
 
 @metric("mfu_run", unit="share", table="steps", shape="one", better="higher")
 def mfu_run() -> pl.Expr:
     """model FLOP of all steps / seconds of the whole run, idle ones included / the arithmetic ceiling"""
-    return finite(_total("flops") / RUN_SECONDS / _ceiling("arithmetic_ceiling"))
+    return finite(_run_rate("flops") / _ceiling("arithmetic_ceiling"))
 
 
 @metric("mbu", unit="share", table="steps", better="higher")
@@ -54,25 +64,25 @@ def mbu() -> pl.Expr:
 @metric("mbu_busy", unit="share", table="steps", shape="one", better="higher")
 def mbu_busy() -> pl.Expr:
     """the fewest bytes of all steps / seconds in which a step was being computed / the memory bandwidth"""
-    return finite(_total("traffic") / pl.col("busy").sum() / _ceiling("bandwidth_ceiling"))
+    return finite(_busy_rate("traffic") / _ceiling("bandwidth_ceiling"))
 
 
 @metric("mbu_run", unit="share", table="steps", shape="one", better="higher")
 def mbu_run() -> pl.Expr:
     """the fewest bytes of all steps / seconds of the whole run, idle ones included / the memory bandwidth"""
-    return finite(_total("traffic") / RUN_SECONDS / _ceiling("bandwidth_ceiling"))
+    return finite(_run_rate("traffic") / _ceiling("bandwidth_ceiling"))
 
 
 @metric("flop_rate", unit="FLOP/s", table="steps", shape="one", better="higher")
 def flop_rate() -> pl.Expr:
     """model FLOP of all steps / seconds in which a step was being computed: needs no ceiling"""
-    return finite(_total("flops") / pl.col("busy").sum())
+    return finite(_busy_rate("flops"))
 
 
 @metric("byte_rate", unit="B/s", table="steps", shape="one", better="higher")
 def byte_rate() -> pl.Expr:
     """the fewest bytes of all steps / seconds in which a step was being computed: needs no ceiling"""
-    return finite(_total("traffic") / pl.col("busy").sum())
+    return finite(_busy_rate("traffic"))
 
 
 @metric("device_memory", unit="B", table="steps", shape="one", better="lower")

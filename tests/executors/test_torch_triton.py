@@ -19,13 +19,8 @@ from replay.executors.torch.triton.words import Sizes, sizes_of, write_words
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from replay.executors.torch.triton.attention import (
-    Numbers,
-    TritonOperations,
-    TritonPaged,
-    largest,
-    tokens_per_tile,
-)
+from replay.executors.torch.triton.attention import Numbers, TritonPaged, tokens_per_tile
+from replay.executors.torch.triton.operations import TritonOperations, largest
 from replay.executors.torch.triton.steps import TritonSteps
 
 BLOCKS = 40

@@ -19,7 +19,8 @@ from replay.experiment.loading import load_experiment
 from replay.experiment.settings import Engine
 from replay.report import write_report
 from replay.request import Request, Workload
-from replay.runner import Run, Runner, open_traces
+from replay.run_outcome import Run
+from replay.runner import Runner, open_traces
 from replay.stopping import Stop
 
 

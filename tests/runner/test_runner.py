@@ -19,7 +19,8 @@ from replay.experiment.loading import Choice, Experiment, load_experiment
 from replay.replayer import Progress
 from replay.request import Request
 from replay.run_folder import claim_folder
-from replay.runner import Run, Runner, open_traces
+from replay.run_outcome import Run
+from replay.runner import Runner, open_traces
 from replay.scheduler import Ordered, Policy, Step
 from replay.stopping import Stop
 

@@ -65,12 +65,11 @@ def build_steps(model: PreTrainedModel, cache: KVCache, computing: Computing, *,
         agreement=built.agreement,
     )
     if attention == "triton":
-        from replay.executors.torch.triton import (
-            attention as triton_attention,  # Triton comes with CUDA builds of PyTorch only
-        )
+        # Triton comes with CUDA builds of PyTorch only
+        from replay.executors.torch.triton import operations as triton_operations
         from replay.executors.torch.triton.steps import TritonSteps
 
-        choose_ids = computing.sampling.by(triton_attention.largest)
+        choose_ids = computing.sampling.by(triton_operations.largest)
         graphs = computing.graphs and device.type == "cuda" and fused
         return TritonSteps(built.forward, cache, choose_ids, heads=heads, positions=positions, graphs=graphs), way
     forward: Forward = built.forward
@@ -118,7 +117,7 @@ def _operations(attention: str) -> Operations:
         return NativeOperations(_native())
     if attention != "triton":
         return TorchOperations()
-    from replay.executors.torch.triton.attention import TritonOperations
+    from replay.executors.torch.triton.operations import TritonOperations
 
     return TritonOperations()
 
