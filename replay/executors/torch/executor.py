@@ -35,7 +35,7 @@ from replay.request import Workload
 
 
 @dataclass(slots=True)
-class Flight:
+class Submitted:
     """A step that was handed over: whose tokens it samples, and where they arrive."""
 
     taken: list[Taken]
@@ -102,7 +102,7 @@ class TorchExecutor:
         self._sampling = computing.sampling
         self.end_ids: Collection[int] = computing.end_ids
         self._sequences = Sequences([], [])
-        self._flights: deque[Flight] = deque()
+        self._submitted: deque[Submitted] = deque()
 
     def describe(self) -> Description:
         device = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.processor()
@@ -137,14 +137,14 @@ class TorchExecutor:
         A request whose real prompt has fewer tokens than the trace says gets `prompt_tokens` set to what there is.
         """
         prompts = draw_prompts(workload, self._vocabulary, self._seed, special=self._special, tokenize=self._tokenize)
-        self._flights.clear()
+        self._submitted.clear()
         self._sequences = Sequences(prompts, workload.output_tokens)
         for request, prompt in zip(workload.requests, prompts, strict=True):
             request.prompt_tokens = len(prompt)
         return prompts
 
     def submit(self, batch: Batch) -> None:
-        assert len(self._flights) <= self.overlaps, "collect the step before"
+        assert len(self._submitted) <= self.overlaps, "collect the step before"
         rows, late = self._sequences.rows(batch)
         if batch.swapped_blocks:
             self._cache.swap(batch.swap_out, batch.swap_in)
@@ -154,15 +154,15 @@ class TorchExecutor:
             sampled = torch.empty(len(sampled), dtype=sampled.dtype, pin_memory=True).copy_(sampled, non_blocking=True)
             arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]  # it has no annotations
             arrived.record()
-        self._flights.append(Flight(self._sequences.take(batch), sampled, arrived))
+        self._submitted.append(Submitted(self._sequences.take(batch), sampled, arrived))
 
     def collect(self) -> list[int]:
-        assert self._flights, "there is no step to collect"
-        flight = self._flights.popleft()
-        if flight.arrived is not None:
-            flight.arrived.synchronize()
-        ids: list[int] = flight.sampled.tolist()
-        self._sequences.keep(flight.taken, ids)
+        assert self._submitted, "there is no step to collect"
+        step = self._submitted.popleft()
+        if step.arrived is not None:
+            step.arrived.synchronize()
+        ids: list[int] = step.sampled.tolist()
+        self._sequences.keep(step.taken, ids)
         return ids
 
     def outputs(self, row: int) -> list[int]:
@@ -182,7 +182,7 @@ class TorchExecutor:
         for decodes of up to `slots` requests. It writes over the pool: call it before `prepare`, never while requests
         are resident.
         """
-        assert not self._flights, "the engine is not idle"
+        assert not self._submitted, "the engine is not idle"
         self._steps.warm_up(slots or rows, tokens)
         self.cost = measure_cost(
             lambda batch: self.compute(batch).tolist(),
