@@ -1,16 +1,20 @@
 # make demo: set up .venv, replay the sample trace under every policy and mode, write the report.
 # make test: set up .venv, then format, lint, types, layers and tests.
+# make fuzz: the tests of the scheduler and the policies with traces that nobody has drawn before; run it for as long as you like.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check install clean
+.PHONY: demo test fuzz check install clean
 
 demo: install
 	$(BIN)/replay run docs/demo.toml
 
 test: check
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/pytest
+
+fuzz: install
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 REPLAY_EXAMPLES=fuzz $(BIN)/pytest tests/scheduler
 
 check: install
 	$(BIN)/ruff format --check replay policies tests

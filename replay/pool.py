@@ -66,6 +66,10 @@ class KVPool:
         """Whether others hold some of `row`'s blocks too."""
         return any(self._references[block] > 1 for block in self.tables.get(row, ()))
 
+    def own(self, row: int) -> int:
+        """Blocks that nobody but `row` holds."""
+        return sum(self._references[block] == 1 for block in self.tables.get(row, ()))
+
     def grow(self, row: int, tokens: int, shared: Sequence[int] = ()) -> bool:
         """Let `row`'s table reach `tokens` tokens: all of the blocks that this takes, or none and False.
 

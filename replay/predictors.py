@@ -18,7 +18,7 @@ from replay.request import Request
 class Predictor(Protocol):
     """Expected output tokens of a request. A predictor is a dataclass: its fields are the options."""
 
-    def start(self, output_tokens: Sequence[int]) -> None:
+    def start(self, output_tokens: Sequence[int], seed: int = 0) -> None:
         """A cell begins; `output_tokens[row]` is the truth, to use only as the predictor's name says."""
 
     def expect(self, request: Request) -> float:
@@ -38,7 +38,7 @@ class Oracle:
 
     _truth: Sequence[int] = field(default=(), init=False)
 
-    def start(self, output_tokens: Sequence[int]) -> None:
+    def start(self, output_tokens: Sequence[int], seed: int = 0) -> None:
         self._truth = output_tokens
 
     def expect(self, request: Request) -> float:
@@ -53,7 +53,7 @@ class Oracle:
 class MaxTokens:
     """What the client declared: says nothing where everybody leaves the default."""
 
-    def start(self, output_tokens: Sequence[int]) -> None:
+    def start(self, output_tokens: Sequence[int], seed: int = 0) -> None:
         pass
 
     def expect(self, request: Request) -> float:
@@ -76,7 +76,7 @@ class UserMean:
     def __post_init__(self) -> None:
         self.start(())
 
-    def start(self, output_tokens: Sequence[int]) -> None:
+    def start(self, output_tokens: Sequence[int], seed: int = 0) -> None:
         self._by_user = defaultdict(lambda: deque(maxlen=self.last))
         self._total = self._count = 0
 

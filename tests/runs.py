@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 import pyarrow.parquet as parquet
+from tests.simulation import request, simulate
 
 from replay.executors.interface import CostModel
 from replay.records import SCHEMAS, Columns
-from tests.simulation import request, simulate
 
 SAMPLE_COST = CostModel(fixed=0.010, prefill=0.000_05, decode=0.000_2, context=0.000_000_5)
 

@@ -14,8 +14,8 @@ from replay.records import Records
 from replay.request import Request
 from replay.scheduler.batch_size import Outcome
 from replay.scheduler.flight import Flight
+from replay.scheduler.listener import Listener
 from replay.scheduler.modes import Mode
-from replay.scheduler.policy import Policy
 from replay.scheduler.rows import write_request, write_step
 from replay.scheduler.spans import Spans
 from replay.scheduler.state import State
@@ -29,7 +29,7 @@ class Books:
         self,
         state: State,
         mode: Mode,
-        policy: Policy,
+        listeners: Sequence[Listener],
         predictor: Predictor,
         output_tokens: Sequence[int],
         cost: CostModel,
@@ -39,7 +39,7 @@ class Books:
         self.steps = 0
         self._state = state
         self._mode = mode
-        self._policy = policy
+        self._listeners = listeners
         self._predictor = predictor
         self._output_tokens = output_tokens
         self._cost = cost
@@ -108,7 +108,8 @@ class Books:
             request = share.request
             if share.samples:
                 request.token_times.append(end)
-            self._policy.on_tokens(request, share.tokens, int(share.samples), end - start, step)
+            for listener in self._listeners:
+                listener.on_tokens(request, share.tokens, int(share.samples), end - start, step)
             if request.row in stopped and request.row not in flight.completed:
                 assert not self._flights, "no step was planned on what was not known"
                 self._state.complete(request)
@@ -138,7 +139,8 @@ class Books:
         """A request is over: its row is written, and the policy hears of it."""
         self.write(request, now)
         if step is not None:
-            self._policy.on_finish(request, step)
+            for listener in self._listeners:
+                listener.on_finish(request, step)
 
     def write(self, request: Request, now: float) -> None:
         write_request(self._records, request, self._output_tokens[request.row], self._cost, self._mode)

@@ -53,12 +53,13 @@ class Scheduler:
         self._time_outs = TimeOuts(self._limits)
         self._max_context = max_context
         self._random = Random(seed)
-        self._books = Books(self.state, mode, policy, predictor, output_tokens, cost, records, on_end)
+        self._listeners = policy.listeners()
+        self._books = Books(self.state, mode, self._listeners, predictor, output_tokens, cost, records, on_end)
         self._step: Step | None = None
         self._unwritten = 0  # evictions by plans that ran nobody, and so have no row
         self._batch_prompt = 0  # padded modes: the longest prompt of the batch at hand, and its steps so far
         self._batch_steps = 0
-        predictor.start(output_tokens)
+        predictor.start(output_tokens, seed)
 
     @property
     def changed(self) -> bool:
@@ -85,7 +86,15 @@ class Scheduler:
         """
         assert self._books.under_way <= 1, "the step before the last is complete"
         step = self._step = Step(
-            self._books.steps, now, self.state, self.mode, self.policy, self._predictor, self._cost, self._random
+            self._books.steps,
+            now,
+            self.state,
+            self.mode,
+            self.policy,
+            self._listeners,
+            self._predictor,
+            self._cost,
+            self._random,
         )
         step.evictions, self._unwritten = self._unwritten, 0
         self._receive(arrivals, step)
@@ -168,7 +177,8 @@ class Scheduler:
                 continue
             self.state.enter(request)
             self._time_outs.watch(request)
-            self.policy.on_arrival(request, step)
+            for listener in self._listeners:
+                listener.on_arrival(request, step)
             self.policy.enqueue(request, step)
 
     def _refusal(self, request: Request) -> str | None:
@@ -184,7 +194,7 @@ class Scheduler:
         return None
 
     def _expire(self, step: Step) -> None:
-        for request, reason in list(self._time_outs.due(step.now)):
+        for request, reason in self._time_outs.due(step.now):  # one at a time: who is ended by one is not due again
             assert not self._books.concern(request), "a step is complete before those who run in it are timed out"
             self.cancel(request, step.now, "timed_out", reason)
 

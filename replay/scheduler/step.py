@@ -6,7 +6,7 @@ token budget, blocks and the mode's gate. It does not know why a policy wants wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
@@ -17,9 +17,10 @@ from replay.scheduler.modes import Mode
 from replay.scheduler.state import State
 
 if TYPE_CHECKING:
+    from replay.scheduler.listener import Listener
     from replay.scheduler.policy import Policy
 
-Refusal = Literal["gate", "slots", "budget", "blocks"]
+Refusal = Literal["gate", "slots", "budget", "blocks", "policy"]
 Eviction = Literal["recompute", "swap"]
 
 
@@ -33,6 +34,7 @@ class Step:
         state: State,
         mode: Mode,
         policy: Policy,
+        listeners: Sequence[Listener],
         predictor: Predictor,
         cost: CostModel,
         random: Random,
@@ -58,6 +60,8 @@ class Step:
         self._padded, self._whole = mode.padded, mode.whole  # asked for each request, so kept at hand
         self._scheduled, self._budget = mode.scheduled, mode.budget
         self._policy = policy
+        self._listeners = listeners
+        self._prefilling: list[Request] | None = None  # residents whose prompts are not computed; found when asked for
         self._predictor = predictor
         self._cost = cost
 
@@ -84,6 +88,26 @@ class Step:
         return max(0, self.size - len(self._state.resident))
 
     @property
+    def residents(self) -> int:
+        """Requests that hold a slot, those whose answers are complete and held included."""
+        return len(self._state.resident)
+
+    @property
+    def padded(self) -> bool:
+        """Whether the mode runs batches to their end, and reserves what they need: then nobody is evicted."""
+        return self._padded
+
+    @property
+    def full(self) -> bool:
+        """Whether nobody can be given tokens any more in this step."""
+        return len(self.shares) >= self._scheduled or self.budget == 0
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the pool."""
+        return self._state.pool.blocks
+
+    @property
     def free_blocks(self) -> int:
         return self._state.pool.free_blocks
 
@@ -105,9 +129,7 @@ class Step:
 
         0 for one that runs, for one that was swapped out (its own tokens come back), and where no cache is used.
         """
-        if not self.caches or request.state != "waiting" or request.swapped:
-            return 0
-        return len(self._state.cached(request)) * self.block_size
+        return len(self._shared(request)) * self.block_size
 
     def expected_tokens(self, request: Request) -> float:
         """Output tokens to expect of `request` in all, by the experiment's predictor: always more than generated."""
@@ -128,13 +150,50 @@ class Step:
             return self._refuse("slots")
         return True if self.budget is None or self.budget > 0 else self._refuse("budget")
 
-    def run(self, request: Request, tokens: int | None = None) -> bool:
+    def affords(self, request: Request) -> bool:
+        """Whether gate and budget allow `request`, which waits, tokens in this step; slots and blocks apart."""
+        self.refusal = None
+        if self.closed or request.state != "waiting" or request.row in self.evicted:
+            return False
+        if not self.gate:
+            return self._refuse("gate")
+        if len(self.shares) >= self._scheduled:
+            return self._refuse("slots")
+        return self._grant(request.context - self._found(request), None) > 0 or self._refuse("budget")
+
+    def blocks_to_join(self, request: Request) -> int:
+        """Free blocks that `request`, which waits, should find to join: for all that it must compute, and beside
+        others for what these need to finish their prompts, and a block for each to grow."""
+        pool, shared = self._state.pool, self._shared(request)
+        if self._padded:
+            return pool.blocks_for(min(self._mode.reservation(request, request.context), pool.capacity))
+        return pool.blocks_for(request.context) - pool.held(shared) + self._growth()
+
+    def new_blocks(self, request: Request) -> int:
+        """Free blocks that the next tokens of `request`, which waits, take as far as the budget goes; no more."""
+        pool, shared = self._state.pool, self._shared(request)
+        start = len(shared) * pool.block_size or request.computed
+        return pool.blocks_for(start + self._grant(request.context - start, None)) - pool.held(shared)
+
+    def holds(self, request: Request) -> int:
+        """Blocks that `request` holds, shared ones included."""
+        return len(self._state.pool.tables.get(request.row, ()))
+
+    def freed_by(self, request: Request) -> int:
+        """Blocks that nobody would hold if `request` were evicted."""
+        return self._state.pool.own(request.row)
+
+    def withhold(self, why: Refusal = "policy") -> bool:
+        """Note that a waiting request is held back by a rule of the policy's own, or for want of what; always False."""
+        return self._refuse(why)
+
+    def run(self, request: Request, tokens: int | None = None, *, headroom: bool = True) -> bool:
         """Give `request` tokens in this step (all that it needs, or at most `tokens`); admits it if it waits.
 
         False when the gate, the slots, the budget or the blocks say no, and for a request that has its tokens
         already, was evicted in this step or is over (then `refusal` is None). Where prompts are computed whole,
-        `tokens` is only a wish. A request joins others only if the pool has room for all that it must compute, and a
-        block for each of them to grow: else it would be evicted in a step or two, and again.
+        `tokens` is only a wish. A request joins others only if it finds `blocks_to_join` free: else it would be evicted
+        in a step or two, and again. Without `headroom`, it is enough that its tokens of this step fit.
         """
         self.refusal = None
         if self.closed or request.row in self.shares or request.row in self.evicted:
@@ -146,16 +205,16 @@ class Step:
             return self._refuse("gate")
         if (joins and self.slots <= 0) or len(self.shares) >= self._scheduled:
             return self._refuse("slots")
-        pool = self._state.pool
-        shared = self._state.cached(request) if joins and self.caches and not request.swapped else []
+        pool, shared = self._state.pool, self._shared(request)
         start = len(shared) * pool.block_size or request.computed
         todo = request.context - start
         granted = self._grant(todo, tokens)
         if not granted:
             return self._refuse("budget")
-        others = len(self._state.resident) if joins and not self._padded else 0
-        if others and pool.free_blocks < pool.blocks_for(request.context) - pool.held(shared) + others:
-            return self._refuse("blocks")
+        if joins and headroom and self._state.resident and not self._padded:
+            wanted = pool.blocks_for(request.context) - pool.held(shared) + self._growth()
+            if pool.free_blocks < wanted:
+                return self._refuse("blocks")
         end = start + granted
         reach = max(end, min(self._mode.reservation(request, end), pool.capacity)) if joins else end
         if not pool.grow(request.row, reach, shared):
@@ -172,7 +231,10 @@ class Step:
                 self._newcomers.add(request.row)
             self._state.admit(request, self.now, start if self.caches else None)
             self.admitted[request.row] = request
-            self._policy.on_admit(request, self)
+            if self._prefilling is not None:
+                self._prefilling.append(request)
+            for listener in self._listeners:
+                listener.on_admit(request, self)
         return True
 
     def evict(self, request: Request, how: Eviction | None = None) -> bool:
@@ -206,7 +268,8 @@ class Step:
             request.evictions += 1
             request.swaps += swap
         self.evicted[request.row] = request
-        self._policy.on_evict(request, self)
+        for listener in self._listeners:
+            listener.on_evict(request, self)
         self._policy.enqueue(request, self)
         return True
 
@@ -221,6 +284,27 @@ class Step:
         self._state.end(request, self.now, "rejected", reason)
         self.rejected.append(request)
         return True
+
+    def _shared(self, request: Request) -> list[int]:
+        """The blocks of the cache that a waiting request would begin with."""
+        if not self.caches or request.state != "waiting" or request.swapped:
+            return []
+        return self._state.cached(request)
+
+    def _found(self, request: Request) -> int:
+        """Tokens of a waiting request that need not be computed: cached, or in host memory."""
+        return len(self._shared(request)) * self.block_size or request.computed
+
+    def _growth(self) -> int:
+        """Blocks for those who are resident: all that their prompts lack yet, and one for each to grow."""
+        state = self._state
+        if self._prefilling is None:
+            self._prefilling = [one for one in state.resident.values() if one.state == "running" and one.prefilling]
+        lacking = 0
+        for one in self._prefilling:
+            if one.row in state.resident:
+                lacking += max(0, state.pool.blocks_for(one.context) - len(state.pool.tables[one.row]))
+        return len(state.resident) + lacking
 
     def _grant(self, needed: int, wish: int | None) -> int:
         """How many of the tokens `needed` the budget allows: all of a whole prefill or nothing, else what is left."""

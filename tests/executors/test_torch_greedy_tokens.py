@@ -115,7 +115,7 @@ def llama() -> TorchExecutor:
     return paged_executor("llama")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_any_interleaving(data: st.DataObject) -> None:
     driver = Driver(llama(), scatter=data.draw(st.integers(0, 9)))

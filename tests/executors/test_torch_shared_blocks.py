@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from cases import Fickle
 from greedy import ANSWER, DEVICE, MODELS, SEED, paged_executor
 from transformers import AutoConfig
 
 from replay.block_keys import name_blocks
 from replay.clock import VirtualClock
+from replay.contract.cases import Fickle
 from replay.executors.torch.computing import Computing
 from replay.executors.torch.executor import TorchExecutor
 from replay.executors.torch.models import dummy_model

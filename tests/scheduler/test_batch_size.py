@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from cases import Case, cases, check_outcome, check_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulation import UNIT, Replayed, request, simulate
 
+from replay.contract.cases import Case, cases, check_outcome, check_step
+from replay.contract.simulation import UNIT, Replayed, request, simulate
 from replay.executors.interface import CostModel
 from replay.scheduler import BatchSize, batch_sizes, policies
 from replay.scheduler.batch_size import Adaptive, Aimd, Load, Outcome
@@ -287,7 +287,7 @@ def fresh(settings: dict[str, Any]) -> BatchSize:
 
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("mode", list(SIZES))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases(), rule=rules(), policy=st.sampled_from(list(policies)))
 def test_nobody_joins_a_batch_as_large_as_the_size_in_force(
     mode: str, overlap: bool, case: Case, rule: dict[str, Any], policy: str
@@ -314,7 +314,7 @@ def test_nobody_joins_a_batch_as_large_as_the_size_in_force(
 
 
 @pytest.mark.parametrize("mode", list(SIZES))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(case=cases(), size=st.integers(1, 4))
 def test_a_rule_that_never_moves_is_a_number(mode: str, case: Case, size: int) -> None:
     still = [size, Aimd(smallest=size, largest=size), Adaptive(0.5, size, 9, size, 3, size, size)]

@@ -11,11 +11,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from cases import MODES, Case, Engine, Fickle, cases, check_outcome, check_step, engines, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulation import simulate
 
+from replay.contract.cases import MODES, Case, Engine, Fickle, cases, check_outcome, check_step, engines, replay
+from replay.contract.simulation import simulate
 from replay.executors.interface import Batch
 from replay.replayer import Replayer
 from replay.scheduler import policies
@@ -25,7 +25,7 @@ CONTINUOUS = [mode for mode in MODES if mode[0] == "continuous"]
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("policy", list(policies))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(case=cases(), engine=engines)
 def test_the_books_balance_on_every_engine(
     policy: str, mode: tuple[str, dict[str, Any]], case: Case, engine: Engine
@@ -34,7 +34,7 @@ def test_the_books_balance_on_every_engine(
 
 
 @pytest.mark.parametrize("mode", CONTINUOUS, ids=str)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(case=cases(), engine=engines)
 def test_a_policy_that_changes_its_mind_loses_no_token(
     mode: tuple[str, dict[str, Any]], case: Case, engine: Engine
@@ -43,7 +43,7 @@ def test_a_policy_that_changes_its_mind_loses_no_token(
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=cases(), engine=engines, seed=st.integers(0, 1000))
 def test_clients_that_go_away_leave_every_block_behind(
     mode: tuple[str, dict[str, Any]], case: Case, engine: Engine, seed: int
@@ -92,7 +92,7 @@ def test_clients_that_go_away_leave_every_block_behind(
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("policy", list(policies))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(case=cases())
 def test_where_no_prompts_are_alike_a_cache_changes_nothing(
     policy: str, mode: tuple[str, dict[str, Any]], case: Case
@@ -107,7 +107,7 @@ def test_where_no_prompts_are_alike_a_cache_changes_nothing(
 
 
 @pytest.mark.parametrize("mode", CONTINUOUS, ids=str)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=cases(limited=False), engine=engines, policy=st.sampled_from(list(policies)))
 def test_overlapping_steps_give_everybody_the_same_tokens(
     mode: tuple[str, dict[str, Any]], case: Case, engine: Engine, policy: str
@@ -120,7 +120,7 @@ def test_overlapping_steps_give_everybody_the_same_tokens(
     assert overlapping.column("status") == one_by_one.column("status")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     case=cases(limited=False), engine=engines, policy=st.sampled_from(list(policies)), mode=st.sampled_from(MODES[1:])
 )

@@ -6,16 +6,16 @@ from typing import Any
 
 import polars as pl
 import pytest
-from cases import MODES, Case, cases, check_outcome, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replay.contract.cases import MODES, Case, cases, check_outcome, replay
 from replay.scheduler import modes, policies
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("policy", list(policies))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases())
 def test_the_books_balance_and_everybody_is_served(policy: str, mode: tuple[str, dict[str, Any]], case: Case) -> None:
     replayed = replay(case, policy, mode)
@@ -30,7 +30,7 @@ def test_the_books_balance_and_everybody_is_served(policy: str, mode: tuple[str,
     ("policy", "alike"),
     [("sjf", {"outputs"}), ("priority", {"priorities"}), ("hybrid", {"priorities"}), ("fair", {"users"})],
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases(limited=False))
 def test_where_all_are_alike_a_policy_is_fifo(
     policy: str, alike: set[str], mode: tuple[str, dict[str, Any]], case: Case
@@ -48,7 +48,7 @@ def test_where_all_are_alike_a_policy_is_fifo(
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases(limited=False))
 def test_fifo_serves_in_the_order_of_arrival(mode: tuple[str, dict[str, Any]], case: Case) -> None:
     served = replay(case, "fifo", mode).requests.filter(pl.col("status") == "completed").sort("row")
@@ -56,14 +56,14 @@ def test_fifo_serves_in_the_order_of_arrival(mode: tuple[str, dict[str, Any]], c
 
 
 @pytest.mark.parametrize("policy", list(policies))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases(limited=False))
 def test_no_step_leaves_a_waiting_request_out_for_nothing(policy: str, case: Case) -> None:
     steps = replay(case, policy, MODES[2]).steps
     assert (steps.filter(pl.col("bound") == "nothing")["waiting"] == 0).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(case=cases(limited=False), policy=st.sampled_from(list(policies)), mode=st.sampled_from(MODES))
 def test_a_later_request_does_not_change_the_past(case: Case, policy: str, mode: tuple[str, dict[str, Any]]) -> None:
     """Causality: what happened before a request arrives does not depend on it (static mode waits for it, and may)."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from simulation import UNIT, request, simulate
 
 from replay.clock import VirtualClock
+from replay.contract.simulation import UNIT, request, simulate
 from replay.errors import EngineError
 from replay.executors.interface import Batch, CostModel
 from replay.executors.simulated import SimulatedExecutor

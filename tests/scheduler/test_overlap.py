@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from simulation import UNIT, CheckedExecutor, OverlappingExecutor, Replayed, request, simulate
 
 from replay.clock import VirtualClock
+from replay.contract.simulation import UNIT, CheckedExecutor, OverlappingExecutor, Replayed, request, simulate
 from replay.errors import EngineError
 from replay.executors.interface import Batch
 from replay.pool import KVPool
@@ -325,3 +325,12 @@ def test_what_a_stopped_answer_takes_alone_is_counted_to_its_end() -> None:
     assert table is not None
     found = dict(zip(table["row"].to_pylist(), table["alone"].to_pylist(), strict=True))
     assert found == pytest.approx({0: 0.03, 1: 0.02, 2: 0.03})
+
+
+def test_both_time_outs_of_one_who_waits_may_be_over_at_once() -> None:
+    # The fourth is urgent and overtakes the third, which has run out of both of its times while the fourth runs.
+    rows = [request(row, due, priority=priority) for row, (due, priority) in enumerate([(0.0, 0)] * 3 + [(0.005, 1)])]
+    limits = Limits(queue_timeout=0.02, timeout=0.02)
+    replayed = replay(rows, [1, 1, 1, 1], policy="priority", limits=limits, mode="static", batch_size=1)
+    assert replayed.column("status") == ["completed", "completed", "timed_out", "completed"]
+    assert replayed.column("ended") == [0.010, 0.020, 0.020, 0.030]

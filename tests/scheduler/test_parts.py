@@ -8,10 +8,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulation import request, simulate
 
 from replay.arrivals import Arrivals
 from replay.clock import VirtualClock, WallClock, to_nanosecond
+from replay.contract.simulation import request, simulate
 from replay.errors import ExperimentError
 from replay.pool import KVPool
 from replay.predictors import UserMean, predictors
@@ -139,18 +139,18 @@ def test_user_mean_is_the_mean_of_the_users_last_answers() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
 def test_the_heap_gives_those_who_wait_in_order(entries: list[tuple[int, int]]) -> None:
-    heap = WaitingHeap()
+    heap = WaitingHeap[float]()
     rows = [request(row, due=float(due)) for row, (_, due) in enumerate(entries)]
     for one, (key, _) in zip(rows, entries, strict=True):
         one.state = "waiting"
+        heap.push(one, key - 100)
+        heap.push(one, key)  # in place of the key before
         heap.push(one, key)
-        heap.push(one, key - 100)  # it is there already and keeps its place
     expected = sorted(rows, key=lambda one: (entries[one.row][0], one.due, one.row))
     for passed in range(2):
         seen = []
-        while head := heap.head():
-            seen.append(head)
-            heap.set_aside()
+        while taken := heap.take():
+            seen.append(taken[1])
         assert seen == expected[passed:]
         heap.restore()
         if seen:

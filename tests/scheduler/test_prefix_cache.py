@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contents import Contents, answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulation import Replayed, request, simulate
 
 from replay.block_keys import chain
+from replay.contract.contents import Contents, answer
+from replay.contract.simulation import Replayed, request, simulate
 from replay.executors.interface import CostModel
 from replay.pool import KVPool
 from replay.predictors import Oracle
@@ -161,7 +161,7 @@ def test_a_policy_sees_what_the_cache_would_save_now() -> None:
     assert replayed.column("cached_tokens") == [0, 8]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     prompts=st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=12), min_size=1, max_size=8),
     outputs=st.lists(st.integers(1, 6), min_size=8, max_size=8),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulation import Replayed, request, simulate
 
+from replay.contract.simulation import Replayed, request, simulate
 from replay.executors.interface import CostModel
 from replay.host_pool import HostPool
 from replay.scheduler import Limits, Ordered, Request, Step

@@ -5,8 +5,7 @@ from __future__ import annotations
 from random import Random
 from statistics import mean, median
 
-from simulation import Replayed, request, simulate
-
+from replay.contract.simulation import Replayed, request, simulate
 from replay.executors.interface import CostModel
 from replay.request import Request
 

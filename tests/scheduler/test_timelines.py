@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from simulation import UNIT, request, simulate
 
+from replay.contract.simulation import UNIT, request, simulate
 from replay.executors.interface import CostModel
 from replay.scheduler import Policy, Step
 

@@ -57,7 +57,7 @@ def test_turns_of_a_session_wait_for_the_one_before(tmp_path: Path) -> None:
     assert over.mean_requests == pytest.approx(8 / 14)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 8), st.integers(1, 9), st.integers(1, 6)), min_size=1, max_size=8),
     ttft=st.integers(1, 4),

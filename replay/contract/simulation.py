@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from contents import Contents, answer
 
-import policies as _registered  # noqa: F401  # importing it registers every policy
 from replay.block_keys import name_blocks
 from replay.clock import VirtualClock, to_nanosecond
+from replay.contract.contents import Contents, answer
 from replay.executors.interface import Batch, CostModel
 from replay.executors.simulated import SimulatedExecutor
 from replay.pool import KVPool
@@ -44,7 +43,8 @@ class Replayed:
 
 def request(row: int, arrival: float = 0.0, prompt: int = 1, **fields: Any) -> Request:
     """A request of a test; `max_tokens` is 64 unless given."""
-    fields = {"max_tokens": 64, "request_id": str(row)} | fields
+    defaults: dict[str, Any] = {"max_tokens": 64, "request_id": str(row)}
+    fields = defaults | fields
     if "priority" in fields:
         fields.setdefault("urgency", fields["priority"])
     return Request(row=row, arrival=arrival, prompt_tokens=prompt, **fields)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import polars as pl
 from hypothesis import strategies as st
-from simulation import Replayed, request, simulate
 
+from replay.contract.simulation import Replayed, request, simulate
 from replay.executors.interface import Batch, CostModel
 from replay.replayer import Replayer
 from replay.request import Request
@@ -208,8 +209,8 @@ def check_outcome(case: Case, replayed: Replayed) -> None:
     assert steps["new_tokens"].sum() == rows["generated_tokens"].sum()
     for _, spans in replayed.spans.sort("start").group_by("slot", maintain_order=True):
         assert (spans["start"].shift(-1) >= spans["end"]).all(), "nobody shares a slot"
-    own = replayed.spans["tokens"].sum()
-    assert own == steps["prefill_tokens"].sum() + steps["decodes"].sum()
+    own = int(replayed.spans["tokens"].sum())
+    assert own == steps.select(pl.col("prefill_tokens").sum() + pl.col("decodes").sum()).item()
     check_work(replayed)
 
 
@@ -231,7 +232,7 @@ def check_work(replayed: Replayed) -> None:
         assert cached in (None, found.get(row)), "a hit is counted once, at the first admission"
         assert cached is None or cached < replayed.objects[row].prompt_tokens
     steps = replayed.steps
-    lost = rows["evictions"].sum() - steps["evicted"].sum()
+    lost = int(rows["evictions"].sum()) - int(steps["evicted"].sum())
     assert lost == 0 or (lost > 0 and (rows["status"] != "completed").any()), "only if nobody ran any more"
     assert (rows["swaps"] <= rows["evictions"]).all()
     assert steps["swapped_in"].sum() <= steps["swapped_out"].sum()

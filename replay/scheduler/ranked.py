@@ -1,0 +1,122 @@
+"""`Ranked`: all requests, waiting and running, by one key; the best get tokens, the rest are paused or evicted.
+
+For policies that let a newcomer take the place of one who runs: the size-based and the multi-level ones.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from replay.request import Request
+from replay.scheduler.policy import Policy
+from replay.scheduler.step import Step
+from replay.scheduler.waiting import WaitingHeap
+
+Rank = tuple[tuple[float, ...], float, int]  # key, due, row
+
+
+@dataclass
+class Ranked(Policy):
+    """Tokens in order of `key`, to those who wait and those who run alike, until a step is full; the rest are paused.
+
+    Who waits joins with all that it needs or not at all: room for its whole prompt, and for each resident to grow. For
+    that, and for a running request to grow, the worst are evicted, but only by one whose key is strictly better: equal
+    keys never evict each other. Nobody joins who is worse than one that was evicted in the same step.
+
+    A waiting request's key is fixed while it waits, and kept in a heap, unless the class says `dynamic`: then all are
+    sorted at every step. A running request's key is asked for at every step. Ties break by due, then by row.
+    """
+
+    dynamic: ClassVar[bool] = False
+    bypass: ClassVar[int] = 0  # waiting requests that may be skipped in a step because they do not fit
+
+    _queue: WaitingHeap[tuple[float, ...]] = field(default_factory=WaitingHeap, init=False, repr=False)
+
+    @abstractmethod
+    def key(self, request: Request, step: Step) -> tuple[float, ...]:
+        """Who is the most entitled to tokens: the smallest."""
+
+    def chunk(self, request: Request, step: Step) -> int | None:
+        """The most tokens that `request` is given in this step; None: all that it needs, as far as the budget goes."""
+        return None
+
+    def pinned(self, request: Request, step: Step) -> bool:
+        """Whether a running request may not be evicted, for whomever; unless nobody else could go on."""
+        return False
+
+    def schedule(self, step: Step) -> None:
+        running = sorted((self._rank(one, step), one) for one in step.running)  # ranks differ: they end with the row
+        skipped = 0
+        for rank, request in heapq.merge(running, self._waiting(step)):
+            if step.full:
+                break
+            if request.state == "running":
+                self._go_on(rank, request, step, running)
+            elif request.state == "waiting" and request.row not in step.evicted and skipped <= self.bypass:
+                skipped += not self._join(rank, request, step, running)
+        if running and not step.shares:
+            self._go_on_anyhow(step, [request for _, request in running])
+
+    def enqueue(self, request: Request, step: Step) -> None:
+        if not self.dynamic:
+            self._queue.push(request, self.key(request, step))
+
+    def rerank(self, step: Step) -> None:
+        """Ask for the key of every waiting request again: for a rule that moves many of them now and then."""
+        for request in step.waiting:
+            self.enqueue(request, step)
+
+    def _rank(self, request: Request, step: Step) -> Rank:
+        return self.key(request, step), request.due, request.row
+
+    def _waiting(self, step: Step) -> Iterator[tuple[Rank, Request]]:
+        """Those who wait, the best first."""
+        if self.dynamic:
+            yield from sorted((self._rank(one, step), one) for one in step.waiting)
+            return
+        self._queue.restore()
+        while taken := self._queue.take():
+            if taken[1].row not in step.evicted:  # it stands among the running ones still
+                yield taken
+
+    def _losers(self, rank: Rank, step: Step, running: Sequence[tuple[Rank, Request]]) -> Iterator[Request]:
+        """Who may be evicted for one of this rank, the worst first."""
+        for (key, *_), loser in reversed(running):
+            if key <= rank[0]:
+                return
+            if loser.state == "running" and not step.scheduled(loser) and not self.pinned(loser, step):
+                yield loser
+
+    def _go_on(self, rank: Rank, request: Request, step: Step, running: Sequence[tuple[Rank, Request]]) -> None:
+        losers = self._losers(rank, step, running)
+        while not step.run(request, self.chunk(request, step)) and step.refusal == "blocks":
+            loser = next(losers, None)
+            if loser is None or not step.evict(loser):
+                return
+
+    def _join(self, rank: Rank, request: Request, step: Step, running: Sequence[tuple[Rank, Request]]) -> bool:
+        if step.evicted and rank > min(self._rank(one, step) for one in step.evicted.values()):
+            return False
+        if not step.affords(request):
+            return False
+        losers = list(self._losers(rank, step, running))
+        wanted = step.blocks_to_join(request) - len(losers)  # who is evicted need not grow
+        if step.slots + len(losers) <= 0:
+            return step.withhold("slots")
+        if step.residents and step.free_blocks + sum(map(step.freed_by, losers)) < wanted:
+            return step.withhold("blocks")
+        for loser in losers:
+            if step.slots > 0 and step.free_blocks >= step.blocks_to_join(request):
+                break
+            step.evict(loser)
+        return step.run(request, self.chunk(request, step))
+
+    def _go_on_anyhow(self, step: Step, running: Sequence[Request]) -> None:
+        """Nobody got tokens, for want of blocks: whoever is best goes on, at the cost of the worst."""
+        best, *others = (request for request in running if request.state == "running")
+        while not step.run(best) and step.refusal == "blocks" and others:
+            step.evict(others.pop())
