@@ -64,7 +64,8 @@ class Experiment:
 
     def make_policy(self, choice: Choice) -> Policy:
         """A fresh policy: it may keep notes, so no two cells share one."""
-        return policies[choice.name](**choice.settings)
+        made: Policy = make(policies[choice.name], choice.settings)
+        return made
 
     def make_predictor(self) -> Predictor:
         return predictors[self.predictor.name](**self.predictor.settings)

@@ -1,7 +1,7 @@
 """Options of registered things: policies, modes and predictors are dataclasses, and their fields are their settings.
 
 From the fields comes a strict model that refuses unknown names, and from a list in place of a value comes a sweep.
-Settings that are a number or a rule (`rules` in a field's metadata) are for `replay.experiment.rules`.
+Settings that may be a rule (`rules` in a field's metadata) are for `replay.experiment.rules`.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ def options_of(entry: Callable[..., Any]) -> list[Option]:
 
 
 def _help(field: Field[Any]) -> str:
-    """What an option means, and which rules there are in place of its number."""
+    """What an option means, and which rules it may be."""
     rules = " or ".join(f'"{rule}"' for rule in field.metadata.get("rules", ()))
     told: str = field.metadata.get("help", "")
-    return f"{told}; a number, or {rules}" if rules else told
+    number = "a number, or " if "minimum" in field.metadata else ""
+    return f"{told}; {number}{rules}" if rules else told
 
 
 def _default(field: Field[Any]) -> Any:

@@ -1,7 +1,8 @@
-"""Settings that are a number or a rule: `8`, `"adaptive"`, or a table such as `{ rule = "aimd", tpot_ms = 40 }`.
+"""Settings that are a rule: `"adaptive"`, or a table such as `{ rule = "aimd", tpot_ms = 40 }`; some may be a number.
 
-Such a field of a registered thing names its rules in its metadata, as a registry under `rules`. A rule is a dataclass,
-its fields are its settings, and a list of any of these forms is swept. It does not know what the rules do.
+Such a field of a registered thing names its rules in its metadata, as a registry under `rules`; with a `minimum` a
+number will do too. A rule is a dataclass, its fields are its settings, and a list of any of these forms is swept. It
+does not know what the rules do.
 """
 
 from __future__ import annotations
@@ -87,20 +88,22 @@ def _values(given: object, field: Field[Any], path: str, faults: Faults) -> list
 def _read(given: object, field: Field[Any], path: str, faults: Faults) -> list[Value]:
     """One number, or a rule with every combination of its settings."""
     rules: Registry[Callable[..., Any]] = field.metadata["rules"]
-    if isinstance(given, int) and not isinstance(given, bool):
+    numbers = "minimum" in field.metadata
+    if numbers and isinstance(given, int) and not isinstance(given, bool):
         if given < field.metadata["minimum"]:
             faults.add(path, f"input should be greater than or equal to {field.metadata['minimum']}, not {given}")
             return []
         return [given]
     if not isinstance(given, str | Mapping):
         some = next(iter(rules))
-        faults.add(path, f'is a whole number, "{some}" or a table such as {{ rule = "{some}" }}, not {given!r}')
+        number = "a whole number, " if numbers else ""
+        faults.add(path, f'is {number}"{some}" or a table such as {{ rule = "{some}" }}, not {given!r}')
         return []
     settings = {"rule": given} if isinstance(given, str) else dict(given)
     name = settings.pop("rule", None)
     if not isinstance(name, str) or name not in rules:
         near = nearest(str(name), rules) if name is not None else f"known: {', '.join(rules)}"
-        number = ", or a number without quotes" if isinstance(given, str) and given.isdigit() else ""
+        number = ", or a number without quotes" if numbers and isinstance(given, str) and given.isdigit() else ""
         missing = "is required" if name is None else f"there is no {rules.kind} {name!r}"
         faults.add(path if isinstance(given, str) else f"{path}.rule", f"{missing}; {near}{number}")
         return []
