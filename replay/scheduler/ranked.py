@@ -58,6 +58,7 @@ class Ranked(Policy):
                 self._go_on(rank, request, step, running)
             elif request.state == "waiting" and request.row not in step.evicted and skipped <= self.bypass:
                 skipped += not self._join(rank, request, step, running)
+        step.admits()  # notes what those who are left waiting went without
         if running and not step.shares:
             self._go_on_anyhow(step, [request for _, request in running])
 
@@ -100,7 +101,7 @@ class Ranked(Policy):
 
     def _join(self, rank: Rank, request: Request, step: Step, running: Sequence[tuple[Rank, Request]]) -> bool:
         if step.evicted and rank > min(self._rank(one, step) for one in step.evicted.values()):
-            return False
+            return step.withhold("blocks")
         if not step.affords(request):
             return False
         losers = list(self._losers(rank, step, running))
@@ -112,6 +113,7 @@ class Ranked(Policy):
         for loser in losers:
             if step.slots > 0 and step.free_blocks >= step.blocks_to_join(request):
                 break
+            step.withhold("slots" if step.slots <= 0 else "blocks")  # what the loser goes without
             step.evict(loser)
         return step.run(request, self.chunk(request, step))
 
