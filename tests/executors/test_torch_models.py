@@ -106,6 +106,7 @@ def test_weights_from_a_folder_and_its_tokenizer(tmp_path: Path) -> None:
         ("tinny", "there is no model 'tinny': did you mean 'tiny'"),
         ("Llama-3.2-1B", "there is no model 'Llama-3.2-1B': did you mean 'llama-3.2-1b'"),
         ("nobody/nothing", "there is no model 'nobody/nothing' that can be loaded: it is no named shape"),
+        ("./nowhere", "there is no folder './nowhere' to load a model from"),
     ],
 )
 def test_no_such_model(name: str, sentence: str) -> None:

@@ -73,6 +73,8 @@ def _read(name: str) -> ModelFacts:
 
 def no_such_model(name: str, error: Exception) -> str:
     """The sentence for a model that transformers refuses."""
+    if name.startswith((".", "/", "~")) and not Path(name).is_dir():
+        return f"there is no folder {name!r} to load a model from; `replay model import` makes one from a GGUF file"
     lines = str(error).strip().splitlines()
     return (
         f"there is no model {name!r} that can be loaded: it is no named shape ({nearest(name, SHAPES)}), and as a "
