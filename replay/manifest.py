@@ -73,6 +73,8 @@ def _trace_entry(trace: Trace) -> dict[str, Any]:
     extent = trace.extent()
     return {
         "name": trace.name,
+        "origin": trace.origin,  # the name that its variants share; empty: it has none
+        "variant": trace.variant,  # what this one is, such as {"load": 2.0}
         "path": str(trace.path),
         "sha256": trace.sha256,
         "rows": extent.rows,

@@ -22,6 +22,7 @@ from replay.engines import Engines
 from replay.errors import ReplayError, TraceError
 from replay.experiment.grid import Cell, cells, folder_name
 from replay.experiment.loading import Experiment
+from replay.experiment.variants import vary
 from replay.manifest import new_manifest
 from replay.pool import KVPool
 from replay.records import Records
@@ -53,15 +54,19 @@ class Observer(Protocol):
 
 
 def open_traces(experiment: Experiment) -> list[Trace]:
-    """The experiment's traces, validated and transformed. Raises TraceError: a line for each that cannot be."""
-    opened, faults = [], []
+    """The experiment's traces, validated and transformed, each in all its variants.
+
+    Raises TraceError: a line for each that cannot be.
+    """
+    opened: list[Trace] = []
+    faults = []
     for path in experiment.traces:
         try:
-            opened.append(apply_transforms(read_trace(path), experiment.transforms))
+            opened += vary(apply_transforms(read_trace(path), experiment.transforms), experiment.variants)
         except TraceError as fault:
             faults.append(str(fault))
     if faults:
-        raise TraceError("\n".join(faults))
+        raise TraceError("\n".join(dict.fromkeys(faults)))
     return opened
 
 

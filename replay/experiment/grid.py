@@ -22,7 +22,7 @@ class Cell:
     """One replay. `name` is a folder's name; `variant` says what differs from others of its mode and policy."""
 
     name: str
-    trace: int  # which of the experiment's traces
+    trace: int  # which of the traces as replayed
     engine: Engine
     mode: Choice
     policy: Choice
@@ -39,15 +39,16 @@ class Cell:
 
 
 def cells(experiment: Experiment, trace_names: list[str]) -> list[Cell]:
-    """The cells in the order in which they run. Their names are unique and cannot leave a folder."""
+    """The cells in the order in which they run, of the traces as replayed. Their names are unique and cannot leave a
+    folder."""
     taken: set[str] = set()
-    return [_cell(experiment, trace_names, taken, *place) for place in _places(experiment)]
+    return [_cell(experiment, trace_names, taken, *place) for place in _places(experiment, len(trace_names))]
 
 
-def _places(experiment: Experiment) -> Iterator[tuple[int, int, int, Choice, Choice]]:
+def _places(experiment: Experiment, traces: int) -> Iterator[tuple[int, int, int, Choice, Choice]]:
     for repeat in range(experiment.repeats):
         for engine in range(len(experiment.engines)):
-            for trace in range(len(experiment.traces)):
+            for trace in range(traces):
                 for mode in experiment.modes:
                     for policy in experiment.policies:
                         yield repeat, engine, trace, mode, policy
@@ -66,7 +67,7 @@ def _cell(
     engine, engine_varied = experiment.engines[engine_number]
     variant = ", ".join(_varied(engine_varied) + _varied(mode.varied) + _varied(policy.varied))
     parts = [mode.name, policy.name, *variant.split(", ")] if variant else [mode.name, policy.name]
-    if len(experiment.traces) > 1:
+    if len(trace_names) > 1:
         parts.insert(0, trace_names[trace])
     if experiment.repeats > 1:
         parts.append(f"r{repeat + 1}")

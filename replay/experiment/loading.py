@@ -14,10 +14,11 @@ from pydantic import ValidationError
 
 from replay.errors import ExperimentError
 from replay.experiment.faults import Faults
-from replay.experiment.options import Setting, options_model, validate, validate_sweep
+from replay.experiment.options import Setting, options_model, refuse_twice, validate, validate_sweep
 from replay.experiment.rules import make, validate_options
 from replay.experiment.settings import Engine, Goals, Top
 from replay.experiment.together import check_devices, check_models, check_together, warnings_of
+from replay.experiment.variants import Variant, variants_of
 from replay.predictors import Predictor, predictors
 from replay.registry import Registry, nearest
 from replay.scheduler import Mode, Policy, modes, policies
@@ -45,6 +46,7 @@ class Experiment:
     name: str
     traces: list[Path]
     transforms: list[Declared]
+    variants: list[Variant]  # of each trace, after the transforms
     repeats: int
     seed: int
     priority_order: PriorityOrder
@@ -87,6 +89,7 @@ def load_experiment(
     chosen_modes = _choices(modes, sections.modes, named_sections()["modes"][0], "modes", faults)
     chosen_policies = _choices(policies, sections.policies, list(DEFAULT_POLICIES), "policies", faults)
     predictor = _predictor(sections.lengths, faults)
+    refuse_twice("loads", sections.loads, faults)
     goals = validate(Goals, sections.goals, "goals", faults)
     transforms = _transforms(sections.transforms, faults)
     traces = [_find(trace, folder, f"traces[{index}]", faults) for index, trace in enumerate(sections.traces)]
@@ -103,6 +106,7 @@ def load_experiment(
         name=top.name or Path(source).stem,
         traces=traces,
         transforms=transforms,
+        variants=variants_of(top),
         repeats=top.repeats,
         seed=top.seed,
         priority_order=top.priority_order,

@@ -96,6 +96,12 @@ def validate(model: type[Model], settings: Mapping[str, Any], path: str, faults:
         return None
 
 
+def refuse_twice(path: str, values: list[Any], faults: Faults) -> None:
+    """Add the fault of a list in which a value stands twice: two cells of one name would be the same."""
+    if twice := [value for at, value in enumerate(values) if value in values[:at]]:
+        faults.add(path, f"{twice[0]!r} stands in the list twice")
+
+
 def validate_sweep(
     model: type[Model], settings: object, path: str, faults: Faults
 ) -> list[tuple[Model, dict[str, Setting]]]:
@@ -107,8 +113,8 @@ def validate_sweep(
         if value == []:
             faults.add(f"{path}.{name}", "an empty list leaves nothing to sweep")
             settings = {other: settings[other] for other in settings if other != name}  # the others have faults too
-        elif isinstance(value, list) and (twice := [each for at, each in enumerate(value) if each in value[:at]]):
-            faults.add(f"{path}.{name}", f"{twice[0]!r} stands in the list twice")
+        elif isinstance(value, list):
+            refuse_twice(f"{path}.{name}", value, faults)
     seen = Faults(faults.source, faults.origins)
     found = []
     for combination, varied in sweep(settings):

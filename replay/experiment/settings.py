@@ -5,7 +5,7 @@ Strict: an unknown key is refused, and no text becomes a number. What policies, 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -106,6 +106,7 @@ class Top(BaseModel):
     name: str | None = Field(None, min_length=1)
     traces: list[str] = Field(min_length=1)
     transforms: list[dict[str, Any]] = []
+    loads: list[Annotated[float, Field(gt=0)]] = []  # each trace at so many times its mean rate, side by side
     repeats: int = Field(1, ge=1)
     seed: int = Field(0, ge=0)
     priority_order: Literal["larger-first", "smaller-first"] = "larger-first"

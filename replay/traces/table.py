@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -87,7 +87,8 @@ class Trace:
 
     `block_size` is the tokens of one block of `prefix_hashes`, None where there are no hashes. `skipped` counts the
     rows of the source that are not in the frame, by reason; `notes` are remarks on this reading; `history` says, a
-    sentence a step, what was done to the trace before it was written. `sha256` is of the bytes of the source.
+    sentence a step, what was done to the trace before it was written. `sha256` is of the bytes of the source. Of a
+    trace that is replayed in several ways, `origin` is the name that they share and `variant` what this one is.
     """
 
     name: str
@@ -99,6 +100,8 @@ class Trace:
     notes: list[str] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
     sha256: str = ""
+    origin: str = ""
+    variant: dict[str, Any] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
 
     @property

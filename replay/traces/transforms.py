@@ -7,6 +7,7 @@ trace to trace. Each application records what it changed. Sums are of tokens, ti
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from replay.traces.table import Change, Trace
 from replay.traces.wording import counted, duration_text
 
 Transform = Callable[[Trace], Trace]
+TIMES = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*x\s*")
 transforms: Registry[Callable[[object], Transform]] = Registry("transform")
 
 
@@ -96,6 +98,23 @@ def speed(argument: object) -> Transform:
             raise TraceError(f"{trace.path}: speed = {argument} makes the span longer than 292 years")
         arrival = (pl.col("arrival") / factor).round().cast(pl.Int64)
         return replace(trace, frame=trace.frame.with_columns(arrival, pl.col("think_time_ms") / factor))
+
+    return hasten
+
+
+@transforms.register("rate")
+def rate(argument: object) -> Transform:
+    """So many requests a second, on average, or so many times as many as now: { rate = 5.0 } or { rate = "2x" }"""
+    match = TIMES.fullmatch(argument) if isinstance(argument, str) else None
+    wanted = float(match[1]) if match else argument
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 < wanted < math.inf:
+        raise ExperimentError(f'rate: {argument!r} is neither requests per second above 0 nor a factor such as "2x"')
+
+    def hasten(trace: Trace) -> Trace:
+        mean = trace.extent().requests_per_second
+        if mean is None:
+            raise TraceError(f"{trace.path}: rate = {argument}: all requests arrive at once, which no rate changes")
+        return speed(wanted if match else wanted / mean)(trace)
 
     return hasten
 

@@ -18,6 +18,8 @@ from replay.experiment.document import merged, parse_setting, paths_of, read_doc
 from replay.experiment.grid import cells, folder_name
 from replay.experiment.loading import load_experiment
 from replay.experiment.options import options_model, options_of
+from replay.registry import nearest
+from replay.scheduler import policies
 
 SAMPLE = "traces/sample.parquet"
 
@@ -61,7 +63,7 @@ def test_every_fault_is_reported_at_once_by_path_and_nearest_name() -> None:
         "x.toml: modes.continous: there is no mode of this name; did you mean 'continuous'?",
         "x.toml: modes.static.batch_size: input should be greater than or equal to 1, not 0",
         "x.toml: modes.dynamic.max_wait_ms: an empty list leaves nothing to sweep",
-        "x.toml: policies.fcfs2: there is no policy of this name; known: fair, fifo, hybrid, priority, sjf",
+        f"x.toml: policies.fcfs2: there is no policy of this name; {nearest('fcfs2', policies)}",
         "x.toml: policies.sjf.aging: there is no such setting; did you mean 'ageing'?",
         "x.toml: policies.hybrid.band_s: input should be a valid number, not '30'",
         "x.toml: lengths.predictor: there is no length predictor 'orcale'; did you mean 'oracle'?",

@@ -204,6 +204,7 @@ ARGUMENTS = {
     "limit": st.integers(1, 9),
     "window": st.tuples(st.just(0), st.floats(0.001, 10)).map(list),
     "speed": st.floats(0.01, 100),
+    "rate": st.floats(0.01, 100) | st.sampled_from(["0.5x", "3x"]),
     "scale_tokens": st.floats(0.25, 4),
     "max_prompt": st.integers(1, 50),
     "max_output": st.integers(1, 50),
@@ -237,7 +238,8 @@ def test_whatever_is_applied_the_trace_stays_one_that_could_be_read(hashed, entr
     try:
         trace = applied(hashed, *entries)
     except TraceError as fault:
-        assert "less than one token of the hashes' blocks" in str(fault)  # noqa: PT017  # the one way to fail here
+        ways = ("less than one token of the hashes' blocks", "all requests arrive at once")
+        assert any(way in str(fault) for way in ways)  # noqa: PT017  # there is no other way to fail here
         return
     frame = trace.frame
     assert frame.schema == hashed.frame.schema
