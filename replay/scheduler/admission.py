@@ -62,3 +62,28 @@ class Aggressive(Admission):
 
     def admits(self, request: Request, step: Step) -> bool:
         return step.free_blocks - step.new_blocks(request) >= int(self.watermark * step.blocks)
+
+
+@admissions.register("reserve_max")
+@dataclass
+class ReserveMax(Admission):
+    """Who joins finds room for its prompt and all of its `max_tokens`, beside all that each resident may still become.
+
+    So nobody is ever evicted for want of blocks. Blocks that are shared through the prefix cache count once. One that
+    declares more than the pool holds runs alone.
+
+    Source: Yu et al., Orca, OSDI 2022; GUARANTEED_NO_EVICT in TensorRT-LLM's batch manager.
+
+    Does badly: where answers are shorter than declared, most of the pool is reserved and never used.
+    """
+
+    headroom: ClassVar[bool] = False  # all that the guard asks for is reserved already
+
+    def admits(self, request: Request, step: Step) -> bool:
+        promised = sum(step.blocks_to_reach(one, _most(one)) for one in step.running)
+        return promised + step.blocks_to_reach(request, _most(request)) <= step.free_blocks
+
+
+def _most(request: Request) -> int:
+    """Tokens that a request holds if its answer gets as long as it declares."""
+    return request.prompt_tokens + request.max_tokens

@@ -175,6 +175,15 @@ class Step:
         start = len(shared) * pool.block_size or request.computed
         return pool.blocks_for(start + self._grant(request.context - start, None)) - pool.held(shared)
 
+    def blocks_to_reach(self, request: Request, tokens: int) -> int:
+        """Further blocks that `request` takes, waiting or running, until it holds `tokens` tokens, or all of the pool.
+
+        What a waiting one would share with residents costs nothing; what is cached and nobody holds does.
+        """
+        pool = self._state.pool
+        reach = pool.blocks_for(min(tokens, pool.capacity))
+        return max(0, reach - (pool.held(self._shared(request)) if request.state == "waiting" else self.holds(request)))
+
     def holds(self, request: Request) -> int:
         """Blocks that `request` holds, shared ones included."""
         return len(self._state.pool.tables.get(request.row, ()))
