@@ -155,6 +155,14 @@ def generate_command(spec: Path, out: Path, *, force: bool) -> None:
     The same file makes the same trace every time.
 
     \b
+    Above the users: seed, duration, block_size, [[prefixes]] (name, tokens, copies).
+    [[users]]: name, copies; one of count, rate and phases = [{ rate, rate_at_end, lasts }, ...]; start, stop,
+      burstiness; prompt, output; max_tokens, priority, deadline_ms, slo; prefix, prefix_share;
+      sessions = { turns, think_ms }.
+    Lengths (prompt, output, turns): { median, spread, least, most }, { uniform = [1, 9] },
+      { choices = [1, 9] } or { fixed = 9 }.
+
+    \b
     Example:
       replay trace generate traces/sample.toml sample.parquet
     """

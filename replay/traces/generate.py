@@ -7,126 +7,29 @@ every other number as it was.
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import tomllib
-from collections.abc import Iterator
-from itertools import accumulate, count
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, count, cycle
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError
-from replay.registry import nearest
 from replay.traces.canonical import Source, canonical_trace
-from replay.traces.durations import nanoseconds
 from replay.traces.reading import sha256_of
+from replay.traces.specification import TICK, Lengths, Phase, Spec, User, read_spec
 from replay.traces.table import Trace
-
-TICK = 1_000  # arrivals are drawn to the microsecond: finer digits could differ between two machines' logarithms
-
-
-class Section(BaseModel):
-    """A table of the file: no key but the known ones, no value but of the stated type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Lengths(Section):
-    """Token counts: lognormal with this median, `spread` the standard deviation of their logarithm, kept in bounds."""
-
-    median: float = Field(gt=0)
-    spread: float = Field(default=0.0, ge=0)
-    least: int = Field(default=1, ge=1)
-    most: int = Field(ge=1)
-
-    @model_validator(mode="after")
-    def in_order(self) -> Lengths:
-        if self.least > self.most:
-            raise ValueError(f"least = {self.least} is more than most = {self.most}")
-        return self
-
-    def draw(self, stream: random.Random) -> int:
-        """One count."""
-        return min(max(round(self.median * math.exp(self.spread * stream.gauss(0, 1))), self.least), self.most)
-
-
-class Prefix(Section):
-    """A shared beginning of prompts, such as a system prompt; whole blocks of `block_size` tokens."""
-
-    name: str
-    tokens: int = Field(ge=1)
-
-
-class User(Section):
-    """One user: how many requests (or how many a second), how bursty, how long, how urgent.
-
-    `burstiness` is the coefficient of variation of the gaps, which are gamma-distributed: 1 is Poisson. `prompt` is
-    what comes after the prefix, which a share `prefix_share` of the requests have.
-    """
-
-    name: str
-    count: int | None = Field(default=None, ge=1)
-    rate: float | None = Field(default=None, gt=0)
-    burstiness: float = Field(default=1.0, gt=0, le=10)
-    prompt: Lengths
-    output: Lengths
-    max_tokens: int | None = Field(default=None, ge=1)
-    priority: int | None = None
-    deadline_ms: float | None = Field(default=None, gt=0)
-    slo: str | None = None
-    prefix: str | None = None
-    prefix_share: float = Field(default=1.0, ge=0, le=1)
-
-    @model_validator(mode="after")
-    def consistent(self) -> User:
-        if (self.count is None) == (self.rate is None):
-            raise ValueError("give either count (requests in all) or rate (requests per second)")
-        if self.max_tokens is not None and self.max_tokens < self.output.most:
-            raise ValueError(f"max_tokens = {self.max_tokens} is less than output.most = {self.output.most}")
-        return self
-
-
-class Spec(Section):
-    """The whole file. `duration` is the time over which the requests arrive."""
-
-    seed: int = 0
-    duration: str | float
-    block_size: int = Field(default=16, ge=1)
-    prefixes: list[Prefix] = []
-    users: list[User] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def consistent(self) -> Spec:
-        names = [prefix.name for prefix in self.prefixes]
-        for prefix in self.prefixes:
-            if prefix.tokens % self.block_size:
-                raise ValueError(
-                    f"prefix {prefix.name!r}: {prefix.tokens} tokens are not whole blocks of {self.block_size}"
-                )
-        for user in self.users:
-            if user.prefix is not None and user.prefix not in names:
-                raise ValueError(
-                    f"user {user.name!r}: there is no prefix {user.prefix!r}: {nearest(user.prefix, names)}"
-                )
-        for kind, given in (("prefixes", names), ("users", [user.name for user in self.users])):
-            if len(set(given)) < len(given):
-                raise ValueError(f"two {kind} have the same name")
-        return self
 
 
 def generate_trace(path: str | Path) -> Trace:
     """The trace that a specification file describes; raises `ExperimentError` where the file does not describe one."""
     path = Path(path)
     spec = read_spec(path)
-    duration = nanoseconds(spec.duration, f"{path}: duration")
-    if duration < TICK:
-        raise ExperimentError(f"{path}: duration must be a microsecond or more")
-    rows = [row for user in spec.users for row in user_rows(spec, user, duration)]
+    prefixes = prefix_hashes(spec)
+    rows = [row for user in spec.users for name in user.names for row in user_rows(spec, user, name, prefixes)]
     rows.sort(key=itemgetter("arrival_ns"))  # stable: ties stay in order of user
     if not rows:
         raise ExperimentError(f"{path}: no user has a request within the duration; raise a rate or the duration")
@@ -138,74 +41,99 @@ def generate_trace(path: str | Path) -> Trace:
     return trace
 
 
-def read_spec(path: Path) -> Spec:
-    """The specification, checked; every fault is named at once."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise ExperimentError(f"{path}: cannot be read ({getattr(fault, 'strerror', None) or fault})") from fault
-    try:
-        return Spec.model_validate_json(json.dumps(tomllib.loads(text), default=str))
-    except tomllib.TOMLDecodeError as fault:
-        raise ExperimentError(f"{path}: is not TOML ({fault})") from fault
-    except ValidationError as faults:
-        raise ExperimentError(f"{path}: " + "; ".join(spec_fault(fault) for fault in faults.errors())) from faults
+def user_rows(spec: Spec, user: User, name: str, prefixes: dict[str, list[list[int]]]) -> Iterator[dict[str, object]]:
+    """The requests of `user`, who goes by `name`, in order of arrival; `prefixes` has the hashes of each one's blocks.
 
-
-def spec_fault(fault: Any) -> str:
-    """One of pydantic's faults in our words: the path of the key, and the nearest valid name for an unknown one."""
-    place = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] != "extra_forbidden":
-        return f"{place}: {fault['msg'].removeprefix('Value error, ')}" if place else str(fault["ctx"]["error"])
-    sections: dict[object, type[Section]] = {"users": User, "prefixes": Prefix, "prompt": Lengths, "output": Lengths}
-    table: type[Section] = Spec
-    for part in fault["loc"][:-1]:
-        table = sections.get(part, table)
-    return f"{place}: there is no such key: {nearest(fault['loc'][-1], table.model_fields)}"
-
-
-def user_rows(spec: Spec, user: User, duration: int) -> Iterator[dict[str, object]]:
-    """One user's requests, in order of arrival."""
-    lengths = random.Random(f"{spec.seed}/{user.name}/lengths")
-    shared = prefix_hashes(spec)[user.prefix] if user.prefix is not None else []
-    for number, arrival in enumerate(arrivals(spec, user, duration)):
-        own, output = user.prompt.draw(lengths), user.output.draw(lengths)
-        hashes = shared if lengths.random() < user.prefix_share else []
-        yield {
-            "arrival_ns": arrival,
-            "request_id": f"{user.name}-{number}",
-            "prompt_tokens": len(hashes) * spec.block_size + own,
-            "output_tokens": output,
-            "user": user.name,
-            "priority": user.priority,
-            "deadline_ms": user.deadline_ms,
-            "slo": user.slo,
-            "max_tokens": user.max_tokens,
-            "prefix_hashes": hashes or None,
-        }
-
-
-def prefix_hashes(spec: Spec) -> dict[str, list[int]]:
-    """The hashes of each prefix's blocks, counted on from prefix to prefix, so that no two share one."""
-    counter = count()
-    return {prefix.name: [next(counter) for _ in range(prefix.tokens // spec.block_size)] for prefix in spec.prefixes}
-
-
-def arrivals(spec: Spec, user: User, duration: int) -> Iterator[int]:
-    """Nanoseconds at which the user's requests arrive, by gamma-distributed gaps.
-
-    With a `count`, the gaps (one more than requests) are stretched to fill the duration, so a shorter duration is the
-    same pattern, faster. With a `rate`, they follow each other until the duration is over.
+    All turns of a session arrive with its first: whoever replays them waits for the answer to the one before.
     """
-    stream = random.Random(f"{spec.seed}/{user.name}/arrivals")
+    lengths = random.Random(f"{spec.seed}/{name}/lengths")
+    sessions = random.Random(f"{spec.seed}/{name}/sessions")
+    shared = prefixes[user.prefix] if user.prefix is not None else [[]]
+    for number, arrival in enumerate(arrivals(spec, user, name)):
+        turns = draw(user.sessions.turns, sessions) if user.sessions else 1
+        for turn in range(turns):
+            own, output = draw(user.prompt, lengths), draw(user.output, lengths)
+            carries = lengths.random() < user.prefix_share
+            one_of = lengths.randrange(len(shared)) if len(shared) > 1 else 0
+            hashes = shared[one_of] if carries else []
+            yield {
+                "arrival_ns": arrival,
+                "request_id": f"{name}-{number}-{turn}" if user.sessions else f"{name}-{number}",
+                "prompt_tokens": len(hashes) * spec.block_size + own,
+                "output_tokens": output,
+                "user": name,
+                "session": f"{name}-{number}" if user.sessions else None,
+                "turn": turn if user.sessions else None,
+                "think_time_ms": user.sessions.think_ms if user.sessions else None,
+                "priority": user.priority,
+                "deadline_ms": user.deadline_ms,
+                "slo": user.slo,
+                "max_tokens": user.max_tokens,
+                "prefix_hashes": hashes or None,
+            }
+
+
+def draw(lengths: Lengths, stream: random.Random) -> int:
+    """One count."""
+    if lengths.median is not None and lengths.most is not None:
+        drawn = round(lengths.median * math.exp(lengths.spread * stream.gauss(0, 1)))
+        return min(max(drawn, lengths.least), lengths.most)
+    if lengths.uniform is not None:
+        return stream.randint(*lengths.uniform)
+    return stream.choice(lengths.choices) if lengths.choices is not None else lengths.largest
+
+
+def prefix_hashes(spec: Spec) -> dict[str, list[list[int]]]:
+    """The hashes of each copy's blocks, counted on from prefix to prefix, so that no two share one."""
+    counter = count()
+
+    def copy(blocks: int) -> list[int]:
+        return [next(counter) for _ in range(blocks)]
+
+    return {
+        prefix.name: [copy(prefix.tokens // spec.block_size) for _ in range(prefix.copies)] for prefix in spec.prefixes
+    }
+
+
+def arrivals(spec: Spec, user: User, name: str) -> Iterator[int]:
+    """Nanoseconds at which the user's requests (or sessions) arrive, by gamma-distributed gaps.
+
+    With a `count`, the gaps (one more than requests) are stretched to fill the user's time, so a shorter duration is
+    the same pattern, faster. Otherwise they follow each other until that time is over, and go by faster where more
+    requests are to be expected: each gap is over when its share of a request has been.
+    """
+    stream = random.Random(f"{spec.seed}/{name}/arrivals")
     shape = 1 / user.burstiness**2
+    stop = spec.duration if user.stop is None else min(user.stop, spec.duration)
     if user.count is not None:
         *times, end = accumulate(stream.gammavariate(shape, 1.0) for _ in range(user.count + 1))
-        yield from (round(time / end * duration / TICK) * TICK for time in times)
+        yield from (user.start + round(time / end * (stop - user.start) / TICK) * TICK for time in times)
         return
-    assert user.rate is not None
-    mean = 1e9 / user.rate
-    time = stream.gammavariate(shape, mean / shape)
-    while time < duration:
+    phases = user.phases or [Phase(rate=user.rate or 0.0)]
+    gaps = accumulate(stream.gammavariate(shape, 1 / shape) for _ in count())
+    for time in crossings(phases, gaps, user.start, stop):
         yield round(time / TICK) * TICK
-        time += stream.gammavariate(shape, mean / shape)
+
+
+def crossings(phases: Sequence[Phase], expected: Iterator[float], start: int, stop: int) -> Iterator[float]:
+    """When, between two instants, as many requests as each of `expected` are to be expected since `start`."""
+    wanted, before, begin = next(expected), 0.0, float(start)
+    for phase in cycle(phases):
+        left = stop - begin
+        lasts = left if phase.lasts is None else min(phase.lasts, left)
+        full = phase.lasts or lasts
+        slope = ((phase.rate if phase.rate_at_end is None else phase.rate_at_end) - phase.rate) / full  # a second each
+        within = (phase.rate + slope * lasts / 2) * lasts / NANOSECONDS
+        while wanted - before < within:
+            yield begin + reached(wanted - before, phase.rate / NANOSECONDS, slope / NANOSECONDS)
+            wanted = next(expected)
+        before, begin = before + within, begin + lasts
+        if begin >= stop:
+            return
+
+
+def reached(requests: float, rate: float, slope: float) -> float:
+    """After how long so many requests are to be expected, at a rate that grows by `slope`: both by the nanosecond."""
+    if slope == 0:
+        return requests / rate
+    return 2 * requests / (rate + math.sqrt(max(0.0, rate * rate + 2 * slope * requests)))
