@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 import pyarrow.parquet as parquet
-from tests.simulation import request, simulate
 
+from replay.contract.simulation import request, simulate
 from replay.executors.interface import CostModel
 from replay.records import SCHEMAS, Columns
 

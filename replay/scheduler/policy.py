@@ -7,8 +7,8 @@ It does not decide when the batch is open (the mode does) nor what fits (the ste
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, TypeVar
 
 from replay.errors import ExperimentError
 from replay.registry import Registry
@@ -42,6 +42,9 @@ class Policy(Listener, ABC):
     A policy is a dataclass: its fields are its options in an experiment. One object serves one cell, so it may keep
     notes; what it may know is in the requests and the step. The docstring's first line is the rule, in one sentence.
     """
+
+    breaks: ClassVar[Mapping[str, str]] = {}
+    """Promises of `replay policy check` that the rule breaks on purpose, by name, and why: they are not held to."""
 
     @abstractmethod
     def schedule(self, step: Step) -> None:
