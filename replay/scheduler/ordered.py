@@ -16,6 +16,9 @@ from replay.scheduler.policy import Policy
 from replay.scheduler.step import Step
 from replay.scheduler.waiting import WaitingHeap
 
+ADMISSION = {"rules": admissions, "shared": True, "help": "whether who is next may join, by memory to come"}
+"""What there is to say of the option `admission`, for policies with another default."""
+
 
 @dataclass
 class Ordered(Policy):
@@ -30,11 +33,7 @@ class Ordered(Policy):
     bypass: ClassVar[int] = 0  # waiting requests that may be skipped in a step because they do not fit
     decodes_first: ClassVar[bool] = True  # so that no prompt's chunk stops a running decode
 
-    admission: str | Admission = field(
-        default="headroom",
-        kw_only=True,
-        metadata={"rules": admissions, "shared": True, "help": "whether who is next may join, by memory to come"},
-    )
+    admission: str | Admission = field(default="headroom", kw_only=True, metadata=ADMISSION)
 
     _queue: WaitingHeap[float] = field(default_factory=WaitingHeap, init=False, repr=False)
     _rule: Admission = field(init=False, repr=False)
