@@ -1,29 +1,36 @@
 """The scheduler, and all that the author of a policy needs."""
 
 from replay.request import Request
-from replay.scheduler.admission import Admission, admissions
+from replay.scheduler.admission import Admission, ReserveMax, admissions
 from replay.scheduler.batch_size import BatchSize, batch_sizes
+from replay.scheduler.foresight import FuturePeak, PastFuture
 from replay.scheduler.limits import Limits
 from replay.scheduler.modes import Mode, modes
-from replay.scheduler.ordered import Ordered
+from replay.scheduler.ordered import ADMISSION, Ordered
 from replay.scheduler.per_user import PerUser
 from replay.scheduler.policy import Policy, policies, policy
 from replay.scheduler.ranked import Ranked
 from replay.scheduler.scheduler import Scheduler
 from replay.scheduler.step import Step
+from replay.scheduler.token_ratio import TokenRatio
 
 __all__ = [
+    "ADMISSION",
     "Admission",
     "BatchSize",
+    "FuturePeak",
     "Limits",
     "Mode",
     "Ordered",
+    "PastFuture",
     "PerUser",
     "Policy",
     "Ranked",
     "Request",
+    "ReserveMax",
     "Scheduler",
     "Step",
+    "TokenRatio",
     "admissions",
     "batch_sizes",
     "modes",

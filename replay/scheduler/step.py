@@ -103,6 +103,16 @@ class Step:
         return len(self.shares) >= self._scheduled or self.budget == 0
 
     @property
+    def most_tokens(self) -> int | None:
+        """Tokens that one step may compute, this and those to come; None: no limit."""
+        return self._budget
+
+    @property
+    def most_scheduled(self) -> int:
+        """Requests that may be given tokens in one step."""
+        return self._scheduled
+
+    @property
     def blocks(self) -> int:
         """Blocks of the pool."""
         return self._state.pool.blocks
