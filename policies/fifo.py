@@ -1,4 +1,8 @@
-"""First come, first served: the order of vLLM, Orca and every queue at a counter."""
+"""First come, first served: the order of vLLM, Orca and every queue at a counter.
+
+Source: W. Kwon et al., Efficient Memory Management for Large Language Model Serving with PagedAttention, SOSP, 2023
+(arXiv 2309.06180).
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""Priority and waiting time in one rank: priority with linear ageing."""
+"""Priority and waiting time in one rank: priority with linear ageing.
+
+Source: J. R. Jackson, Queues with Dynamic Priority Discipline, Management Science 8, 1961.
+"""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +13,8 @@ from replay.scheduler import Ordered, Request, Step, policy
 class Hybrid(Ordered):
     """One level of priority is worth `band_s` seconds of waiting.
 
-    All waiting requests age alike, so the rank due - band_s * urgency never changes while they wait.
+    One is only overtaken by those who are due no more than `band_s` seconds after it for each level that they are more
+    urgent. All waiting requests age alike, so the rank due - band_s * urgency never changes while they wait.
 
     Does badly: where load outlasts the bands, it drifts towards fifo; where it does not, towards priority.
     """

@@ -1,4 +1,7 @@
-"""Strict priority, as in vLLM's `--scheduling-policy priority`."""
+"""Strict priority, as in vLLM's `--scheduling-policy priority`.
+
+Source: A. Cobham, Priority Assignment in Waiting Line Problems, Operations Research 2, 1954; vLLM's scheduler.
+"""
 
 from dataclasses import dataclass
 

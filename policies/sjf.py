@@ -1,4 +1,9 @@
-"""Shortest job first, with ageing; for LLM serving: Qiu et al., SSJF, 2024 (arXiv 2404.08509)."""
+"""Shortest job first, with ageing: the least mean wait that an order can bring where nobody is interrupted.
+
+Source: W. E. Smith, Various Optimizers for Single-Stage Production, Naval Research Logistics Quarterly 3, 1956; for
+LLM serving H. Qiu et al., Efficient Interactive LLM Serving with Proxy Model-based Sequence Length Prediction, AIOps
+workshop at ASPLOS, 2024 (arXiv 2404.08509).
+"""
 
 from dataclasses import dataclass, field
 
@@ -10,8 +15,9 @@ from replay.scheduler import Ordered, Request, Step, policy
 class Sjf(Ordered):
     """Whoever is expected to generate the fewest tokens is admitted first.
 
-    With `ageing` a > 0, the rank is expected tokens - a * seconds waited, so that nobody is overtaken for longer than
-    expected tokens / a. As all waiting requests age alike, expected + a * due orders the same and never changes.
+    With `ageing` a > 0, the rank is expected tokens - a * seconds waited: one is only overtaken by those who are due
+    less than expected tokens / a seconds after it. As all waiting requests age alike, expected + a * due orders the
+    same and never changes.
 
     Does badly: without ageing, long requests may wait for ever; with no queue, or no notion of lengths, it is fifo.
     """

@@ -1,0 +1,33 @@
+"""vLLM's own scheduler since its version 1: no phases, only tokens that requests still lack.
+
+Source: W. Kwon et al., Efficient Memory Management for Large Language Model Serving with PagedAttention, SOSP, 2023
+(arXiv 2309.06180); vLLM, vllm/v1/core/sched/scheduler.py.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from replay.scheduler import ADMISSION, Admission, Ordered, Request, Step, policy
+
+
+@policy("vllm")
+@dataclass
+class Vllm(Ordered):
+    """Those who run get tokens in the order in which they were admitted, prompts and decodes alike; then who waits.
+
+    Those who wait come first, first served. When blocks run out the newest is evicted, and in that step nobody joins.
+    `admission` is vLLM's: a request joins if the tokens of this step fit.
+
+    Does badly: without a threshold, one long prompt takes what decodes leave of a step until it is computed; with one,
+    the budget may be gone before the decodes behind several prompts; and it admits more than the pool can hold later.
+    """
+
+    decodes_first: ClassVar[bool] = False
+
+    long_prefill_token_threshold: int | None = field(
+        default=None, metadata={"minimum": 1, "help": "tokens of one prompt in a step, at most; unset: no such limit"}
+    )
+    admission: str | Admission = field(default="aggressive", kw_only=True, metadata=ADMISSION)
+
+    def chunk(self, request: Request, step: Step) -> int | None:
+        return self.long_prefill_token_threshold
