@@ -142,8 +142,14 @@ class Step:
         return len(self._shared(request)) * self.block_size
 
     def expected_tokens(self, request: Request) -> float:
-        """Output tokens to expect of `request` in all, by the experiment's predictor: always more than generated."""
-        return max(self._predictor.expect(request), request.generated + 1)
+        """Output tokens to expect of `request` in all, by the experiment's predictor: always more than generated.
+
+        An answer that has outgrown its prediction is expected to get a tenth longer than it is, or what was declared.
+        """
+        expected = self._predictor.expect(request)
+        if expected <= request.generated:
+            expected = min(1.1 * request.generated, request.max_tokens)
+        return max(expected, request.generated + 1)
 
     def seconds(self, prefill: int = 0, decode: int = 0, context: int = 0) -> float:
         """What a step of so many prefill tokens, decodes and context tokens takes, by the engine's cost model."""
@@ -178,6 +184,10 @@ class Step:
         if self._padded:
             return pool.blocks_for(min(self._mode.reservation(request, request.context), pool.capacity))
         return pool.blocks_for(request.context) - pool.held(shared) + self._growth()
+
+    def claim(self, request: Request) -> int:
+        """How many of `blocks_to_join` are for `request`, which is resident: they need not be free if it is evicted."""
+        return 1 + (self.blocks_to_reach(request, request.context) if request.prefilling else 0)
 
     def new_blocks(self, request: Request) -> int:
         """Free blocks that the next tokens of `request`, which waits, take as far as the budget goes; no more."""
