@@ -145,6 +145,8 @@ def _run(
         for trace in traces:
             for line in _about(trace):
                 display.remark(line)
+        for warning in _indistinct(experiment, traces):
+            display.remark(f"warning: {warning}")
         runner = Runner(experiment, traces, display, signals.stop)
         display.remark(_forecast(experiment, runner, traces))
         pools = engine_pools(experiment, runner.cells, traces)
@@ -202,6 +204,19 @@ def _about(trace: Trace) -> list[str]:
     if unknown:
         lines.append(f"  no {', no '.join(unknown)}: a policy that goes by one cannot tell these requests apart")
     return lines
+
+
+def _indistinct(experiment: Experiment, traces: list[Trace]) -> list[str]:
+    """Traces of which a predictor that believes the client learns next to nothing."""
+    if experiment.predictor.name != "max_tokens":
+        return []
+    values = {trace.name: trace.frame["max_tokens"].n_unique() for trace in traces}
+    return [
+        f"{name}: max_tokens has {'one value' if count == 1 else f'{count} values'} in all, so with the length "
+        "predictor max_tokens hardly any request is expected to be longer than another"
+        for name, count in values.items()
+        if count < 3
+    ]
 
 
 def _misfits(runner: Runner, traces: list[Trace], pools: Mapping[Engine, PoolSize]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Protocol
 
 from replay.registry import Registry
@@ -30,4 +30,4 @@ class Predictor(Protocol):
         """A request was completed with `request.generated` tokens."""
 
 
-predictors: Registry[Callable[..., Predictor]] = Registry("length predictor")
+predictors: Registry[type[Predictor]] = Registry("length predictor")
