@@ -12,6 +12,7 @@ from typing import Any
 from replay.experiment.grid import Cell
 from replay.experiment.loading import Experiment
 from replay.machine import hardware, versions
+from replay.predictors import predictors
 from replay.traces.table import Trace
 
 FORMAT = 1
@@ -29,6 +30,7 @@ def new_manifest(experiment: Experiment, traces: list[Trace], cells: list[Cell],
         "priority_order": experiment.priority_order,
         "predictor": experiment.predictor.name,
         "predictor_options": experiment.predictor.settings,
+        "predictor_knows": predictors[experiment.predictor.name].knows,
         "goals": experiment.goals.model_dump(),
         "length_bins": experiment.length_bins,
         "lag_limit_ms": experiment.lag_limit_ms,

@@ -13,6 +13,7 @@ from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE
 from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
 from replay.report.findings import Findings
+from replay.report.knowledge import admitted, predicted
 from replay.report.prefixes import prefix_cache
 from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
 from replay.report.utilisation import utilisation
@@ -100,9 +101,7 @@ def what_was_run(findings: Findings) -> str:
         arm.setting: _settings(arm.cells[0].settings.get("mode") or {}) for arm in findings.arms
     }.items():
         lines.append(f"mode {setting}" + (f": {text}" if text else ""))
-    if predictor := manifest.get("predictor"):
-        bound = ", which knows the true lengths: an upper bound of what size-based policies can do"
-        lines.append(f"lengths predicted by `{predictor}`{bound if predictor == 'oracle' else ''}")
+    lines += predicted(findings) + admitted(findings)
     if order := manifest.get("priority_order"):
         meaning = "a larger number is more urgent" if order == "larger-first" else "a smaller number is more urgent"
         lines.append(f"priority: {meaning} (`{order}`)")
