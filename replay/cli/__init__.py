@@ -22,6 +22,7 @@ COMMANDS = {  # name: where it is, and its line in the help of the group
     "plan": ("replay.cli.plan:plan", "Say how large a batch fits into a device's memory."),
     "policies": ("replay.cli.listings:policies_command", "List the scheduling policies, with their options."),
     "modes": ("replay.cli.listings:modes_command", "List the batching modes, with their settings."),
+    "reproduce": ("replay.cli.reproduce:reproduce", "Run a paper's claim again, and say whether it holds here."),
     "init": ("replay.cli.init:init", "Print a commented experiment file to start from."),
 }
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -1,0 +1,181 @@
+"""What is printed of a recipe: the paper's figure beside ours, the regime, a table of the arms, and the claims.
+
+Every figure of ours stands with what it was measured on: a cost model is no machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replay.metrics import metrics
+from replay.metrics.notation import aligned, duration, enumerate_words, number, percent, plural, scaled, whole
+from replay.reproduce.findings import Finding, Findings
+from replay.reproduce.orders import Term
+from replay.reproduce.recipe import ONLY, Ours, Quantity, Recipe, statistic_of
+from replay.reproduce.running import Figures, rows_of
+
+QUEUE = 0.01  # share of the time of steps in which anybody went without, below which there is no queue to order
+MARKDOWN_HEADS = ("recipe", "paper", "what it claims", "the paper's figure", "ours, on a cost model", "outcome")
+
+
+def opening(recipe: Recipe) -> list[str]:
+    """The paper, and what it says."""
+    paper = recipe.paper
+    lines = [f"{recipe.name}: {paper.title} ({recipe.reference})", f"  claimed: {paper.claim}"]
+    lines += [f"  the paper's figure: {paper.figure}"] if paper.figure else []
+    lines += [f"  not as in the paper: {paper.note}"] if paper.note else []
+    return [*lines, f"  regime: {recipe.document.regime}"]
+
+
+def told(findings: Findings, engine: str) -> str:
+    """All that a recipe shows, for a terminal. `engine` is the kind of engine: `simulated` or `torch`."""
+    recipe, figures = findings.recipe, findings.figures
+    lines = opening(recipe)
+    lines += [f"  measured on: {measured_on(recipe, figures, engine)}"]
+    lines += [f"  ours: {ours_told(findings)}"] if findings.ours else []
+    lines += ["", table(recipe, figures), "", *no_queue(recipe, figures)]
+    lines += [claim_told(finding) for finding in findings.claims]
+    return "\n".join([*lines, "", outcome_told(findings, engine)])
+
+
+def measured_on(recipe: Recipe, figures: Figures, engine: str) -> str:
+    """`simulated engine: a step takes 15 ms + ...; 3 seeds`."""
+    cost = figures.cost
+    each = {
+        "prefill": "a prefill token",
+        "decode": "a decode",
+        "context": "a token of context",
+        "swap": "a swapped block",
+    }
+    parts = [f"{1000 * cost['fixed']:.4g} ms"]
+    parts += [f"{1000 * cost[name]:.4g} ms {what}" for name, what in each.items() if cost.get(name)]
+    kind = "simulated engine, no hardware" if engine == "simulated" else "torch engine, in real time"
+    verb = "a step takes" if engine == "simulated" else "a step was fitted to take"
+    known = {arm.experiment.predictor.name for arm in recipe.arms.values()}
+    lengths = f"lengths as {known.pop()} knows them" if len(known) == 1 else "lengths as each arm says"
+    return f"{kind}: {verb} {' + '.join(parts)}; {lengths}; means over {plural(len(recipe.document.seeds), 'seed')}"
+
+
+def ours_told(findings: Findings) -> str:
+    """`1.79 (1.75 to 1.84): output_throughput of orca over static`."""
+    ours = findings.recipe.document.ours
+    assert ours is not None, "asked only where there is one"
+    assert findings.ours is not None, "as above"
+    middle, low, high = (_ours_value(ours, value) for value in findings.ours)
+    of = f"{ours.of} over {ours.over}" if ours.over else ours.of
+    spread = f" ({low} to {high})" if low != high else ""
+    return f"{middle}{spread}: {column_name(ours)} of {of}"
+
+
+def _ours_value(ours: Ours, value: float) -> str:
+    return f"{number(value)} x" if ours.over else value_told(ours, value)
+
+
+def table(recipe: Recipe, figures: Figures) -> str:
+    """A line for each arm (of each workload): what the claims are about, evictions, and what was short."""
+    named = list(recipe.workloads) != [ONLY]
+    heads = [*(["workload"] if named else []), "arm", "policy", *map(column_name, recipe.columns)]
+    lines = []
+    for workload, name in rows_of(recipe):
+        arm = recipe.arms[name]
+        policy = arm.policy if arm.mode == "continuous" else f"{arm.policy}, {arm.mode}"
+        values = [value_told(one, figures.mean(name, workload, one)) for one in recipe.columns]
+        evictions = whole(figures.mean(name, workload, Quantity(metric="evictions")))
+        ended = [figures.mean(name, workload, Quantity(metric=metric)) or 0.0 for metric in ("completed", "requests")]
+        completed = f"{whole(ended[0])} of {whole(ended[1])}"
+        row = [name, policy, *values, evictions, completed, bounds_told(figures.bounds(name, workload))]
+        lines.append([workload, *row] if named else row)
+    return aligned([*heads, "evictions", "completed", "time bound by"], lines, words=2 + named)
+
+
+def no_queue(recipe: Recipe, figures: Figures) -> list[str]:
+    """A warning for each workload on which no order could show."""
+    idle = [
+        workload
+        for workload in recipe.workloads
+        if all(figures.bounds(arm, workload)["nothing"] > 1 - QUEUE for arm in recipe.arms)
+    ]
+    where = "" if idle == [ONLY] else f" on {enumerate_words(idle)}"
+    return [f"no queueing{where}: policies cannot be told apart", ""] if idle else []
+
+
+def bounds_told(shares: dict[str, float]) -> str:
+    """`blocks 65 %, nothing 35 %`: what is less than 1 % is left out."""
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items() if share >= QUEUE) or "nothing"
+
+
+def column_name(quantity: Quantity) -> str:
+    """`mean ttft (cold)`."""
+    statistic = statistic_of(quantity)
+    name = quantity.metric if statistic in ("value", "count") else f"{statistic} {quantity.metric}"
+    return f"{name} ({quantity.group})" if quantity.by != "all" and quantity.group else name
+
+
+def value_told(quantity: Quantity, value: float | None) -> str:
+    """With its unit where it is short."""
+    unit = metrics[quantity.metric].unit
+    if unit == "s":
+        return duration(value)
+    if unit == "share":
+        return percent(value)
+    return scaled(value, "") if value is not None and abs(value) >= 1_000_000 else number(value)
+
+
+def claim_told(finding: Finding) -> str:
+    """`holds (3 of 3 seeds): ...: static 194 < orca 347`, and what was recorded where that differs or fails."""
+    claim = finding.claim
+    verb = "holds" if finding.holds else "fails"
+    what = f"{claim.says}: {order_told(finding)}"
+    told = f"{verb} ({sum(finding.kept)} of {plural(len(finding.kept), 'seed')}): {what}"
+    if not finding.as_recorded:
+        return f"{told}  <- recorded as one that {claim.recorded}"
+    return told if finding.holds else f"{told}\n  as recorded: {claim.reason}"
+
+
+def order_told(finding: Finding) -> str:
+    """The order with its figures: `static 194 < orca 347`."""
+    claim = finding.claim
+    words = []
+    for place, term in enumerate(claim.order):
+        words.append(_term(term, claim.relative_to, finding, place // 2) if place % 2 == 0 else str(term))
+    relative = f" (each over {claim.relative_to})" if claim.relative_to else ""
+    return " ".join(words) + relative
+
+
+def _term(term: Term, relative_to: str | None, finding: Finding, place: int) -> str:
+    if not isinstance(term, str):
+        return value_told(finding.claim, float(term)) if relative_to is None else number(float(term))
+    mean = finding.means[place]
+    return f"{term} {number(mean) if relative_to else value_told(finding.claim, mean)}"
+
+
+def outcome_told(findings: Findings, engine: str) -> str:
+    """The outcome, and whether it is the one on record."""
+    recorded = findings.recipe.document.outcome
+    if engine != "simulated":
+        return (
+            f"{findings.recipe.name}: {findings.result} on this machine; what is on record is of the simulated engine"
+        )
+    line = f"{findings.recipe.name}: {findings.result}"
+    if not findings.as_recorded:
+        return f"{line}, which differs from the record ({recorded.result}; measured then: {recorded.measured})"
+    reason = f"\n  {recorded.reason}" if recorded.reason else ""
+    return f"{line}, as recorded{reason}"
+
+
+def summary_row(findings: Findings) -> list[str]:
+    """The recipe's line in the table of all."""
+    recipe, paper = findings.recipe, findings.recipe.paper
+    kept = f"{sum(finding.holds for finding in findings.claims)} of {plural(len(findings.claims), 'claim')}"
+    outcome = f"{findings.result} ({kept})" + ("" if findings.as_recorded else ", not as recorded")
+    reason = recipe.document.outcome.reason
+    if findings.as_recorded and reason:
+        outcome += f": {reason}"
+    ours = ours_told(findings) if findings.ours else order_told(findings.claims[0])
+    return [recipe.name, recipe.reference, paper.claim, paper.figure or "not verified, so not given", ours, outcome]
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """The table of all recipes for a document."""
+    lines = [MARKDOWN_HEADS, ["---"] * len(MARKDOWN_HEADS), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
