@@ -1,4 +1,7 @@
-"""Fair sharing by count: the user with the fewest active requests is next."""
+"""Fair sharing by count: the user with the fewest active requests is next.
+
+Source: none of its own; it is what a load balancer does that gives to whoever has the fewest connections, turned round.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +15,7 @@ class Fair(PerUser):
 
     Those admitted earlier in the same step count. Requests without a user are one user.
 
-    Does badly: it counts requests, not tokens, so a user with long ones still gets more.
+    Does badly: it counts requests, not tokens, so a user with long ones still gets more; with one slot it is fifo.
     """
 
     def user_key(self, user: str | None, step: Step) -> float:

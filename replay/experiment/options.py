@@ -10,7 +10,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic import Field as ModelField
@@ -45,7 +45,8 @@ def options_of(entry: Callable[..., Any]) -> list[Option]:
     for field in option_fields(entry):
         hint = hints[field.name]
         kind = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-        found.append(Option(field.name, kind, _default(field), _help(field)))
+        default = _default(field)
+        found.append(Option(field.name, kind, None if default == {} else default, _help(field)))
     return found
 
 
@@ -66,7 +67,7 @@ def _default(field: Field[Any]) -> Any:
 
 def options_model(entry: Callable[..., Any]) -> type[BaseModel]:
     """A strict pydantic model of a dataclass's settings; `minimum`, `maximum`, `above` and `below` in a field's
-    metadata are bounds. Settings that may be rules are taken as they come."""
+    metadata are bounds, of a table those of each of its values. Settings that may be rules are taken as they come."""
     hints = get_type_hints(entry)
     columns: dict[str, Any] = {}
     for field in option_fields(entry):
@@ -74,8 +75,13 @@ def options_model(entry: Callable[..., Any]) -> type[BaseModel]:
             columns[field.name] = (Any, _default(field))
             continue
         minimum, maximum, above, below = (field.metadata.get(bound) for bound in BOUNDS)
-        limits = ModelField(_default(field), ge=minimum, le=maximum, gt=above, lt=below)
-        columns[field.name] = (hints[field.name], limits)
+        hint = hints[field.name]
+        bounds: dict[str, Any] = {"ge": minimum, "le": maximum, "gt": above, "lt": below}
+        if get_origin(hint) is dict:
+            names, values = get_args(hint)
+            columns[field.name] = (dict[names, Annotated[values, ModelField(**bounds)]], _default(field))  # type: ignore[valid-type]  # made as it runs
+        else:
+            columns[field.name] = (hint, ModelField(_default(field), **bounds))
     return create_model("Options", __config__=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False), **columns)
 
 

@@ -9,8 +9,10 @@ from replay.scheduler.modes import Mode, modes
 from replay.scheduler.ordered import ADMISSION, Ordered
 from replay.scheduler.per_user import PerUser
 from replay.scheduler.policy import Policy, policies, policy
+from replay.scheduler.prefix_aware import PrefixAware
 from replay.scheduler.ranked import Ranked
 from replay.scheduler.scheduler import Scheduler
+from replay.scheduler.service import Deficits, Served
 from replay.scheduler.step import Step
 from replay.scheduler.token_ratio import TokenRatio
 
@@ -18,6 +20,7 @@ __all__ = [
     "ADMISSION",
     "Admission",
     "BatchSize",
+    "Deficits",
     "FuturePeak",
     "Limits",
     "Mode",
@@ -25,10 +28,12 @@ __all__ = [
     "PastFuture",
     "PerUser",
     "Policy",
+    "PrefixAware",
     "Ranked",
     "Request",
     "ReserveMax",
     "Scheduler",
+    "Served",
     "Step",
     "TokenRatio",
     "admissions",

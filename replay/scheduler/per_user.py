@@ -64,15 +64,25 @@ class PerUser(Ordered):
         self._touched.users[user] = None
 
     def waits(self, user: str | None) -> bool:
-        """Whether a request of `user` waits; in `on_arrival`, one that came before."""
+        """Whether a request of `user` waits; in `on_arrival` and `on_evict`, another one."""
         self._restore()
         return user in self._queues and self._queues[user].first() is not None
+
+    def head(self, user: str | None) -> Request:
+        """In `user_key`, the request of `user` that is next."""
+        head = self._queues[user].first()
+        assert head is not None, "a ranked user has a request that waits"
+        return head
 
     def next_user(self, step: Step) -> tuple[str | None] | None:
         """The waiting user with the smallest key, or None when nobody waits."""
         self._restore()
         rank = self._first(step)
         return None if rank is None else (rank[-1],)
+
+    def schedule(self, step: Step) -> None:
+        self._restore()  # who was admitted is forgotten before it may be evicted, and its queue asked about
+        super().schedule(step)
 
     def order(self, step: Step) -> Iterator[Request]:
         self._restore()
