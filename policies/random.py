@@ -20,5 +20,7 @@ class Random(Ordered):
     """
 
     def key(self, request: Request, step: Step) -> float:
-        lot: float = request.memory.setdefault("random", step.random.random())
+        if "random" not in request.memory:
+            request.memory["random"] = step.random.random()
+        lot: float = request.memory["random"]
         return lot

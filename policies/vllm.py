@@ -18,8 +18,8 @@ class Vllm(Ordered):
     Those who wait come first, first served. When blocks run out the newest is evicted, and in that step nobody joins.
     `admission` is vLLM's: a request joins if the tokens of this step fit.
 
-    Does badly: without a threshold, one long prompt takes what decodes leave of a step until it is computed; with one,
-    the budget may be gone before the decodes behind several prompts; and it admits more than the pool can hold later.
+    Does badly: without a threshold, the prompts behind a long one wait until it is computed; with one, it takes longer
+    itself. More is admitted than the pool can hold later, and what is evicted is computed again.
     """
 
     decodes_first: ClassVar[bool] = False
