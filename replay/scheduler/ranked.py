@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -25,7 +25,9 @@ class Ranked(Policy):
 
     Who waits joins with all that it needs or not at all: room for its whole prompt, and for each resident to grow. For
     that, and for a running request to grow, the worst are evicted, but only by one whose key is strictly better: equal
-    keys never evict each other. Nobody joins who is worse than one that was evicted in the same step.
+    keys never evict each other. Nobody joins who is worse than one that was evicted in the same step. Who was evicted
+    and is back is safe until it is further than it was: so that every eviction pays for some progress, and a pool that
+    is too small for what the keys want ends all the same.
 
     A waiting request's key is fixed while it waits, and kept in a heap, unless the class says `dynamic`: then all are
     sorted at every step. A running request's key is asked for at every step. Ties break by due, then by row.
@@ -50,19 +52,23 @@ class Ranked(Policy):
 
     def schedule(self, step: Step) -> None:
         running = sorted((self._rank(one, step), one) for one in step.running)  # ranks differ: they end with the row
+        waiting = self._waiting(step)
         skipped = 0
-        for rank, request in heapq.merge(running, self._waiting(step)):
+        for rank, request in heapq.merge(running, waiting):
             if step.full:
                 break
             if request.state == "running":
                 self._go_on(rank, request, step, running)
             elif request.state == "waiting" and request.row not in step.evicted and skipped <= self.bypass:
                 skipped += not self._join(rank, request, step, running)
+                if skipped > self.bypass:
+                    waiting.close()  # the others need not be looked at, however many there are
         step.admits()  # notes what those who are left waiting went without
         if running and not step.shares:
-            self._go_on_anyhow(step, [request for _, request in running])
+            self._go_on_anyhow(step, running)
 
     def enqueue(self, request: Request, step: Step) -> None:
+        request.memory["ranked"] = request.furthest  # what it has to make good once it is back
         if not self.dynamic:
             self._queue.push(request, self.key(request, step))
 
@@ -74,8 +80,10 @@ class Ranked(Policy):
     def _rank(self, request: Request, step: Step) -> Rank:
         return self.key(request, step), request.due, request.row
 
-    def _waiting(self, step: Step) -> Iterator[tuple[Rank, Request]]:
-        """Those who wait, the best first."""
+    def _waiting(self, step: Step) -> Generator[tuple[Rank, Request], None, None]:
+        """Those who wait and might join, the best first."""
+        if not step.gate:
+            return
         if self.dynamic:
             yield from sorted((self._rank(one, step), one) for one in step.waiting)
             return
@@ -89,8 +97,12 @@ class Ranked(Policy):
         for (key, *_), loser in reversed(running):
             if key <= rank[0]:
                 return
-            if loser.state == "running" and not step.scheduled(loser) and not self.pinned(loser, step):
+            if loser.state == "running" and not step.scheduled(loser) and not self._safe(loser, step):
                 yield loser
+
+    def _safe(self, request: Request, step: Step) -> bool:
+        """Whether a running request may not be evicted: by its own right, or as it has to make good an eviction."""
+        return request.computed <= request.memory["ranked"] or self.pinned(request, step)
 
     def _go_on(self, rank: Rank, request: Request, step: Step, running: Sequence[tuple[Rank, Request]]) -> None:
         losers = self._losers(rank, step, running)
@@ -105,7 +117,7 @@ class Ranked(Policy):
         if not step.affords(request):
             return False
         losers = list(self._losers(rank, step, running))
-        wanted = step.blocks_to_join(request) - len(losers)  # who is evicted need not grow
+        wanted = step.blocks_to_join(request) - sum(map(step.claim, losers))
         if step.slots + len(losers) <= 0:
             return step.withhold("slots")
         if step.residents and step.free_blocks + sum(map(step.freed_by, losers)) < wanted:
@@ -117,8 +129,9 @@ class Ranked(Policy):
             step.evict(loser)
         return step.run(request, self.chunk(request, step))
 
-    def _go_on_anyhow(self, step: Step, running: Sequence[Request]) -> None:
-        """Nobody got tokens, for want of blocks: whoever is best goes on, at the cost of the worst."""
-        best, *others = (request for request in running if request.state == "running")
-        while not step.run(best) and step.refusal == "blocks" and others:
-            step.evict(others.pop())
+    def _go_on_anyhow(self, step: Step, running: Sequence[tuple[Rank, Request]]) -> None:
+        """Nobody got tokens, for want of blocks: whoever is best goes on, at the cost of the worst; the safe first."""
+        left = [request for _, request in running if request.state == "running"]
+        left.sort(key=lambda one: not self._safe(one, step))  # stable: the best stay in front
+        while left and not step.run(left[0]) and step.refusal == "blocks" and len(left) > 1:
+            step.evict(left.pop())

@@ -47,6 +47,8 @@ class WaitingHeap(Generic[Key]):
         if request is None:
             return None
         entry = heapq.heappop(self._heap)
+        while self._heap and self._heap[0] == entry:
+            heapq.heappop(self._heap)  # it came back to a key that it had before, and whose entry was left
         self._taken.append(entry)
         return entry, request
 

@@ -1,0 +1,57 @@
+"""Priority that really preempts: an urgent request does not wait for a less urgent one to finish.
+
+Source: SGLang's scheduler, priority scheduling with preemption; there the difference that it takes is an option too.
+"""
+
+from dataclasses import dataclass, field
+
+from replay.scheduler import Ordered, Request, Step, policy
+
+
+@policy("priority_preempt")
+@dataclass
+class PriorityPreempt(Ordered):
+    """The most urgent is admitted first, and evicts running ones that are less urgent by more than `threshold`.
+
+    Where slots or blocks are short for it, the least urgent goes first, of these the newest, and no more than it needs.
+    Nobody is evicted where that would not be enough, nor for one just as urgent, so equals never change places. Whoever
+    is no more urgent than one that was evicted in a step does not join in it.
+
+    Does badly: the least urgent may wait for ever; and where evicted work is computed again, a stream of urgent
+    requests has the others start over.
+    """
+
+    threshold: int = field(default=0, metadata={"minimum": 0, "help": "difference in priority that it takes to evict"})
+
+    def key(self, request: Request, step: Step) -> float:
+        return -request.urgency
+
+    def run_key(self, request: Request, step: Step) -> tuple[float, ...]:
+        return (-request.urgency, request.sequence)
+
+    def schedule(self, step: Step) -> None:
+        self.go_on(step)
+        if step.admits() or step.refusal == "slots":
+            for request in self.order(step):
+                if not self.admit(request, step):
+                    break
+
+    def admit(self, request: Request, step: Step) -> bool:
+        if step.shares and any(request.urgency <= evicted.urgency for evicted in step.evicted.values()):
+            return step.withhold("blocks")
+        if super().admit(request, step):
+            return True
+        losers = self._losers(request, step)
+        while losers and step.refusal in ("slots", "blocks") and step.evict(losers.pop()):
+            if super().admit(request, step):
+                return True
+        return False
+
+    def _losers(self, request: Request, step: Step) -> list[Request]:
+        """Who may be evicted for a request, the first to go last; nobody if all of them are not enough."""
+        less = [one for one in step.running if one.urgency + self.threshold < request.urgency]
+        if step.slots and step.refusal == "slots":  # as many get tokens as may in a step: only one of those helps
+            less = [one for one in less if step.scheduled(one)]
+        room = step.free_blocks + sum(step.freed_by(one) + step.claim(one) for one in less)
+        enough = step.slots + len(less) > 0 and room >= step.blocks_to_join(request)
+        return sorted(less, key=lambda one: self.run_key(one, step)) if enough else []
