@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from replay.block_keys import name_blocks
@@ -123,12 +124,13 @@ def simulate(
     executor = make(cost, clock, prompt_seed=0 if prefix_cache or verify else None)
     records = Records()
     workload = Workload(list(rows), list(outputs), prompts=dict(prompts or {}))
-    ids = executor.prepare(workload)
+    known = workload.prompts  # where they are all given, none is drawn
+    ids = [np.asarray(known[one.row]) for one in rows] if len(known) == len(rows) else executor.prepare(workload)
     if prefix_cache:
         name_blocks(workload.requests, ids, block_size)
     if verify:
-        known = {row: prompt.tolist() for row, prompt in enumerate(ids)}
-        executor.contents = Contents(blocks, host_blocks, block_size, known)
+        prompts = {row: prompt.tolist() for row, prompt in enumerate(ids)}
+        executor.contents = Contents(blocks, host_blocks, block_size, prompts)
     replayer = Replayer(
         workload=workload,
         executor=executor,
@@ -149,8 +151,8 @@ def simulate(
         name: pl.DataFrame(pl.from_arrow(columns.take() or SCHEMAS[name].empty_table()))
         for name, columns in records.items()
     }
-    if executor.contents is not None:
+    if executor.contents is not None and prompts is not None:
         for one in rows:
-            alone = answer(known[one.row], one.generated)
+            alone = answer(prompts[one.row], one.generated)
             assert executor.contents.answers[one.row] == alone, f"row {one.row} did not get its answer"
     return Replayed(**tables, objects=list(rows), batches=executor.batches, contents=executor.contents)
