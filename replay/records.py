@@ -70,7 +70,7 @@ STEPS = pa.schema(
         "swapped_in": WHOLE,  # blocks copied back
         "slots": WHOLE,  # requests that might be resident, by the batch size in force
         "used_blocks": WHOLE,
-        "bound": TEXT,  # what refused a request that wanted tokens: gate, slots, blocks, budget; or nothing
+        "bound": TEXT,  # what first refused a request: gate, slots, blocks, budget, policy (its own rule); or nothing
     }
 )
 

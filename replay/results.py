@@ -46,6 +46,8 @@ class Trace:
     notes: Sequence[str] = ()
     transforms: Sequence[Mapping[str, Any]] = ()
     block_size: int | None = None  # tokens in a block of its prefix hashes; None where it has none
+    origin: str = ""  # the name that its variants share; empty where it has none
+    variant: Mapping[str, Any] = field(default_factory=dict)  # what this one is, such as {"load": 2.0}
 
 
 @dataclass(frozen=True, slots=True)

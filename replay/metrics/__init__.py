@@ -3,8 +3,20 @@
 It reads Parquet and knows nothing of the engine that wrote it.
 """
 
-from replay.metrics import cache, engine, fairness, latency, rates, utilisation
+from replay.metrics import cache, engine, fairness, latency, queueing, rates, utilisation
 from replay.metrics.metric import Metric, metrics
 from replay.metrics.summary import Measured, measure
 
-__all__ = ["Measured", "Metric", "cache", "engine", "fairness", "latency", "measure", "metrics", "rates", "utilisation"]
+__all__ = [
+    "Measured",
+    "Metric",
+    "cache",
+    "engine",
+    "fairness",
+    "latency",
+    "measure",
+    "metrics",
+    "queueing",
+    "rates",
+    "utilisation",
+]

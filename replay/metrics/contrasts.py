@@ -14,7 +14,8 @@ from replay.metrics.shifts import Shift, shifts
 
 BASE_POLICY = "fifo"
 QUEUEING = 0.05
-"""Below this share of admitting steps that left somebody waiting, there was no choice for a policy to make."""
+"""Below this share there was no queue: of requests that waited for longer than a step, and of admitting steps that left
+somebody waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,22 @@ def contrasts(found: Sequence[Arm], requests: pl.DataFrame, values: Values, seed
         groups = shifts(requests, values, base, other, seed) if base.mode == other.mode else []
         return Contrast(base, other, differences, groups)
 
-    policies = [
-        against(base, arm)
-        for family in _families(found, "mode")
-        for arm in family
-        if arm.policy != base_policy(family).policy and (base := _base_of(arm, family)) is not None
-    ]
+    policies = [against(base, arm) for base, arm in policy_pairs(found)]
     modes = []
     for family in _families(found, "policy"):
         modes += [against(base, other) for base, other in combinations(_one_a_mode(family, values), 2)]
     swept = [ranked(family, values) for family in _families(found, "mode", "policy") if len(family) > 1]
     return Contrasts(policies, modes, swept)
+
+
+def policy_pairs(found: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
+    """Each arm of another policy with the arm that it is held against, mode by mode."""
+    return [
+        (base, arm)
+        for family in _families(found, "mode")
+        for arm in family
+        if arm.policy != base_policy(family).policy and (base := _base_of(arm, family)) is not None
+    ]
 
 
 def base_policy(family: Iterable[Arm]) -> Arm:
@@ -96,9 +102,10 @@ def ranked(family: Sequence[Arm], values: Values) -> list[Arm]:
 
 
 def queued(arm: Arm, values: Values) -> bool:
-    """Whether a policy had a choice: often enough, somebody was left waiting when others were admitted."""
-    share = values.value(arm, "left_waiting", "value")
-    return share is not None and share >= QUEUEING
+    """Whether a policy had a choice: often enough, somebody waited beyond the first step that could have admitted them,
+    or was left waiting when others were admitted."""
+    shares = (values.value(arm, metric, "value") for metric in ("queued", "left_waiting"))
+    return any(share is not None and share >= QUEUEING for share in shares)
 
 
 def _families(found: Sequence[Arm], *keys: str) -> list[list[Arm]]:

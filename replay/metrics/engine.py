@@ -8,7 +8,8 @@ from replay.metrics.metric import metric
 from replay.metrics.statistics import finite
 
 OWN_TOKENS = pl.col("prefill_tokens") + pl.col("decodes")
-BOUNDS = ("gate", "slots", "blocks", "budget", "nothing")
+BOUNDS = ("gate", "slots", "blocks", "budget", "policy", "nothing")
+"""What may have refused a request in a step, the first of them; `policy`: a rule of the policy's own held it back."""
 
 
 @metric("batch_size", unit="requests", table="steps")
@@ -88,18 +89,27 @@ def left_waiting() -> pl.Expr:
     return (pl.col("waiting") > 0).filter(pl.col("admitted") > 0).mean()
 
 
+def _is_bound(bound: str) -> pl.Expr:
+    return pl.col("bound").fill_null("nothing") == bound
+
+
 for _bound in BOUNDS:
 
-    def _bound_share(bound: str = _bound) -> pl.Expr:
+    def _bound_time(bound: str = _bound) -> pl.Expr:
         seconds = pl.col("end") - pl.col("start")
-        return finite(seconds.filter(pl.col("bound").fill_null("nothing") == bound).sum() / seconds.sum())
+        return finite(seconds.filter(_is_bound(bound)).sum() / seconds.sum())
 
-    _bound_share.__doc__ = (
-        "seconds of steps in which nothing was refused / seconds of all steps"
-        if _bound == "nothing"
-        else f"seconds of steps in which the {_bound} refused a request / seconds of all steps"
-    )
-    metric(f"bound_by_{_bound}", unit="share", table="steps", shape="one")(_bound_share)
+    def _bound_steps(bound: str = _bound) -> pl.Expr:
+        return _is_bound(bound).mean()
+
+    _what = {
+        "nothing": "in which nothing was refused",
+        "policy": "in which a rule of the policy's own was the first to hold a request back",
+    }.get(_bound, f"in which the {_bound} refused a request, before anything else did")
+    _bound_time.__doc__ = f"seconds of steps {_what} / seconds of all steps"
+    _bound_steps.__doc__ = f"steps {_what} / all steps"
+    metric(f"bound_by_{_bound}", unit="share", table="steps", shape="one")(_bound_time)
+    metric(f"steps_bound_by_{_bound}", unit="share", table="steps", shape="one")(_bound_steps)
 
 
 HELD = pl.col("end") - pl.col("start")

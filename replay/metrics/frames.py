@@ -12,6 +12,7 @@ import polars as pl
 from replay.metrics.engine_facts import BUSY, use_columns, work_columns
 from replay.metrics.groups import ROSTER
 from replay.metrics.metric import of
+from replay.metrics.queueing import steps_waited
 from replay.results import Cell, Goals
 
 WARM_UP = 0.1
@@ -78,9 +79,10 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
     }
     lasted = bounds["cell_end"] >= window.end  # else it has no steady window to tell of, and no drain
     inside = pl.element().is_between(window.start, window.end)
-    constants = {
+    constants: dict[str, pl.Expr | pl.Series] = {
         **bounds,
         "padded": pl.lit(cell.padded),
+        "steps_waited": steps_waited(requests, steps, padded=cell.padded),
         "price_per_hour": pl.lit(cell.price_per_hour, dtype=pl.Float64),
         "goal_ttft": pl.lit(goals.ttft, dtype=pl.Float64),
         "goal_tpot": pl.lit(goals.tpot, dtype=pl.Float64),

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import replay.plots.headless  # noqa: F401  # first: the others import matplotlib
 from replay.metrics import Measured
-from replay.plots import batch_sizes, distributions, latency, roofline, slots, timeline, tradeoff, users
+from replay.plots import (
+    batch_sizes,
+    distributions,
+    latency,
+    loads,
+    roofline,
+    service,
+    slots,
+    timeline,
+    tradeoff,
+    users,
+    windowed_difference,
+)
 from replay.plots.canvas import look, save
 from replay.plots.registry import Plot, plots
 from replay.plots.view import View, views
@@ -20,12 +32,15 @@ __all__ = [
     "distributions",
     "draw_all",
     "latency",
+    "loads",
     "plots",
     "roofline",
+    "service",
     "slots",
     "timeline",
     "tradeoff",
     "users",
+    "windowed_difference",
 ]
 
 

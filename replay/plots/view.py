@@ -46,6 +46,8 @@ class View:
     trace: str
     arms: Sequence[Arm]
     requests: pl.DataFrame  # `Measured.requests` of this trace
+    all_requests: pl.DataFrame  # the same of all traces of the run
+    windows: pl.DataFrame  # `Measured.windows` of this trace
     values: Values
     policies: Sequence[str]
     settings: Sequence[str]
@@ -54,6 +56,12 @@ class View:
     def arm(self, setting: str, policy: str) -> Arm | None:
         """The arm of a mode (with its variant) and policy, if it was run."""
         return next((arm for arm in self.arms if (arm.setting, arm.policy) == (setting, policy)), None)
+
+    @property
+    def continuous(self) -> str:
+        """The setting of a picture that shows one: the first that is continuous, or the first."""
+        found = [arm.setting for arm in self.arms if arm.mode == "continuous"]
+        return found[0] if found else self.settings[0]
 
     def rows(self, arm: Arm) -> pl.DataFrame:
         """The requests of all repeats of an arm."""
@@ -111,6 +119,8 @@ def views(run: Run, measured: Measured) -> list[View]:
             trace,
             [arm for arm in found if arm.trace == trace],
             measured.requests.filter(pl.col("trace") == trace),
+            measured.requests,
+            measured.windows.filter(pl.col("trace") == trace),
             values,
             list(marks),
             list(dict.fromkeys(arm.setting for arm in found if arm.trace == trace)),

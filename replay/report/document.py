@@ -14,10 +14,12 @@ from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
 from replay.report.findings import Findings
 from replay.report.knowledge import admitted, predicted
+from replay.report.loads import sections
 from replay.report.prefixes import prefix_cache
+from replay.report.regime import regime
 from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
 from replay.report.utilisation import utilisation
-from replay.report.verdict import verdict
+from replay.report.verdict import in_words, verdict
 
 RULES = f"""\
 - Every latency counts from `due`, the moment at which the trace intended the request, never from when it was sent.
@@ -36,6 +38,7 @@ PICTURES = {
     "latency": "Time to first token and time per token",
     "distributions": "Latency distributions",
     "tradeoff": "Throughput against latency",
+    "loads": "Latency against load",
     "timeline": "Running, waiting and KV use over time",
     "batch_sizes": "Batch sizes that adapt, over time",
     "users": "Latency by user",
@@ -54,6 +57,7 @@ def document(findings: Findings, pictures: Mapping[str, str], problems: Sequence
         "## What was run",
         what_was_run(findings),
     ]
+    parts += sections(findings)
     for trace in findings.traces:
         title = f"## Results: {trace}" if len(findings.traces) > 1 else "## Results"
         parts += [title, *results(findings, trace)]
@@ -175,6 +179,9 @@ def results(findings: Findings, trace: str) -> list[str]:
     found, values = findings.of(trace), findings.values
     contrasts = findings.contrasts[trace]
     parts = [
+        "\n".join(f"- {sentence}" for sentence in in_words(findings, trace)),
+        "### The regime",
+        regime(findings, trace),
         "### Latency\n\nMilliseconds; the best of each column in bold.",
         arm_table(LATENCY, found, values),
         "### Throughput, goodput and fairness",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replay.metrics.arms import Arm
-from replay.metrics.contrasts import Contrast, queued
+from replay.metrics.contrasts import Contrast
 from replay.metrics.notation import duration, enumerate_words
 from replay.report.claims import LARGE, claimed, considered, doubtful, have, paced
 from replay.report.findings import Findings
+from replay.report.regime import no_queueing
 from replay.report.who_pays import who_pays
 
 
@@ -26,12 +27,11 @@ def members(family: Sequence[Contrast]) -> list[Arm]:
 
 def told_of_policies(family: Sequence[Contrast], findings: Findings) -> list[str]:
     """One sentence on the averages, and one on who gains and who pays."""
-    if not any(queued(arm, findings.values) for arm in members(family)):
+    if nobody := no_queueing(members(family), findings):
         differ = any(difference.seen for pair in family for difference, _ in considered(pair))
         return [
-            f"**Policies in {family[0].base.setting}**: no queueing: policies cannot be told apart, "
-            "because hardly any request was left waiting when others were admitted."
-            + (" What differs in the tables is hardly of their making." if differ else "")
+            f"**Policies in {family[0].base.setting}**: {nobody}"
+            + (" What differs in the tables is not of whom they admit." if differ else "")
         ]
     sentences = [_averages(family, findings)]
     if told := who_pays(family):

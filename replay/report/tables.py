@@ -65,10 +65,6 @@ ENGINE = [
     Column("swapped out", "swaps", "count", whole),
     Column("computed again", "recomputed_tokens", "count", whole),
     Column("prefix hits", "cache_hit_rate", "value", percent),
-    *(
-        Column(f"bound by {bound}", f"bound_by_{bound}", "value", percent)
-        for bound in ("gate", "slots", "blocks", "budget", "nothing")
-    ),
 ]
 HEADLINE = [
     *(column for column in LATENCY if column.head in ("TTFT p50", "TTFT p99", "TPOT p50", "E2E p50", "E2E p99")),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from replay.metrics.loads import loads_of
 from replay.report.fairness import told_of_fairness
 from replay.report.findings import Findings
 from replay.report.health import certainty, health, steadiness
+from replay.report.loads import told_of_loads
 from replay.report.modes import told_of_modes
 from replay.report.opening import best_of_modes, opening
 from replay.report.overload import told_of_overload
 from replay.report.policies import families, told_of_policies
+from replay.report.regime import told_of_regime
 from replay.report.sameness import told_of_sameness
 from replay.report.settings import standing, told_of_goodput, told_of_settings
 
@@ -17,21 +20,33 @@ def verdict(findings: Findings) -> list[str]:
     """Sentences, one a bullet."""
     if findings.total("completed") == 0:
         return health(findings)
-    openings, rest = [], []
+    openings, rest = told_of_loads(findings), []
     for trace in findings.traces:
         prefix = f"{trace}: " if len(findings.traces) > 1 else ""
         told = _of_trace(findings, trace)
         first = opening(trace, findings) or (told.pop(0) if findings.contrasts[trace].swept else None)
         openings += [prefix + first] if first else []
+        if _at_a_load(findings, trace):
+            told = [regime] if (regime := told_of_regime(findings.compared_of(trace), findings)) else []
         rest += [prefix + sentence for sentence in told]
     return [*openings, *health(findings), *rest, *steadiness(findings), certainty(findings)]
+
+
+def in_words(findings: Findings, trace: str) -> list[str]:
+    """What the verdict leaves to the trace's own part of the report: of several loads it only tells the regimes."""
+    return _of_trace(findings, trace) if _at_a_load(findings, trace) else []
+
+
+def _at_a_load(findings: Findings, trace: str) -> bool:
+    return any(trace in loads.traces.values() for loads in loads_of(findings.run.traces))
 
 
 def _of_trace(findings: Findings, trace: str) -> list[str]:
     contrasts, found = findings.contrasts[trace], findings.compared_of(trace)
     swept = told_of_settings(contrasts.swept, findings)
     only_swept = opening(trace, findings) is None
-    sentences = [*(swept if only_swept else []), *told_of_overload(found, findings)]
+    regime = told_of_regime(found, findings)
+    sentences = [*(swept if only_swept else []), *([regime] if regime else []), *told_of_overload(found, findings)]
     sentences += told_of_sameness(found, findings)
     sentences += told_of_modes(contrasts.modes)
     for family in families(contrasts.policies):

@@ -15,8 +15,10 @@ from replay.plots.canvas import look
 from replay.plots.view import View, views
 from replay.results import read_run
 
-ALWAYS = [name for name in plots if name not in ("batch_sizes", "roofline")]
-"""The pictures that every run has: those two are there where a size adapts, and where ceilings were measured."""
+SOMETIMES = ("batch_sizes", "loads", "roofline", "service", "windowed_difference")
+ALWAYS = [name for name in plots if name not in SOMETIMES]
+"""The pictures that every run has: the others are there where a size adapts, where a trace was replayed at several
+loads, where ceilings were measured, and where two users wanted service at once."""
 
 
 def view(folder: Path) -> View:
