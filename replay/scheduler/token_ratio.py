@@ -65,7 +65,8 @@ class TokenRatio(Admission):
             self.ratio = self.initial  # there was nothing to do
 
     def on_tokens(self, request: Request, tokens: int, new: int, seconds: float, step: Step) -> None:
-        if tokens == new == 1 and not step.evicted and step.number != self._decayed:
+        decodes = tokens == new == 1 and len(request.token_times) > 1  # a prompt may be one token long
+        if decodes and not step.evicted and step.number != self._decayed:
             self._decayed = step.number
             self.ratio = max(self.least, self.ratio - (self.initial - self.least) / self.decay_steps)
 
