@@ -5,7 +5,7 @@ Source: W. Kwon et al., Efficient Memory Management for Large Language Model Ser
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from replay.scheduler import ADMISSION, Admission, Ordered, Request, Step, policy
 
@@ -15,8 +15,9 @@ from replay.scheduler import ADMISSION, Admission, Ordered, Request, Step, polic
 class Vllm(Ordered):
     """Those who run get tokens in the order in which they were admitted, prompts and decodes alike; then who waits.
 
-    Those who wait come first, first served. When blocks run out the newest is evicted, and in that step nobody joins.
-    `admission` is vLLM's: a request joins if the tokens of this step fit.
+    Those who wait come first, first served. When blocks run out the newest is evicted, and in that step nobody joins;
+    `evicts` names another choice, such as whoever loses the least by it (vLLM pull request 53723). `admission` is
+    vLLM's: a request joins if the tokens of this step fit.
 
     Does badly: without a threshold, the prompts behind a long one wait until it is computed; with one, it takes longer
     itself. More is admitted than the pool can hold later, and what is evicted is computed again.
@@ -27,7 +28,16 @@ class Vllm(Ordered):
     long_prefill_token_threshold: int | None = field(
         default=None, metadata={"minimum": 1, "help": "tokens of one prompt in a step, at most; unset: no such limit"}
     )
+    evicts: Literal["newest", "least_computed", "most_computed", "random"] = field(
+        default="newest", metadata={"help": "who is evicted when blocks run out; ties by who is newest"}
+    )
     admission: str | Admission = field(default="aggressive", kw_only=True, metadata=ADMISSION)
 
     def chunk(self, request: Request, step: Step) -> int | None:
         return self.long_prefill_token_threshold
+
+    def victim(self, request: Request, step: Step) -> Request:
+        if self.evicts == "random":
+            return step.random.choice(sorted(step.running, key=lambda one: one.sequence))
+        sign = {"newest": 0, "least_computed": -1, "most_computed": 1}[self.evicts]
+        return max(step.running, key=lambda one: (sign * one.computed, one.sequence))
