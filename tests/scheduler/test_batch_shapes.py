@@ -124,6 +124,15 @@ def test_where_no_prompt_fits_prefill_first_decodes() -> None:
     assert run.steps["bound"].to_list() == ["blocks", "blocks", "nothing"]
 
 
+def test_a_prompt_begun_that_finds_no_blocks_lets_the_decodes_go_on() -> None:
+    # Seven blocks of one token, budget 3. The first holds 3; the second has computed 3 of 6 at 20 ms and finds one more
+    # block, which the first takes for its last token. Nobody is evicted.
+    rows = [request(0, 0.0, 3), request(1, 0.005, 6)]
+    run = simulate(rows, [2, 1], policy="prefill_first", max_running=2, token_budget=3, blocks=7, block_size=1)
+    assert token_times(run) == [[0.01, 0.03], [0.04]]
+    assert run.column("evictions") == [0, 0]
+
+
 def test_sarathi_fills_up_with_prompts_what_decodes_leave_of_a_chunk() -> None:
     # Chunks of 4 in a budget of 64. The first decodes; the second's prompt of 7 gets 3, 3 and 1, the third's of 5 gets
     # the other 2 of that step, and 3.
