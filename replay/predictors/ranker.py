@@ -11,8 +11,8 @@ from random import Random
 from replay.predictors.disturbed import Disturbed
 from replay.predictors.predictor import predictors
 
-PAIRS = 200_000
-"""Pairs of requests that the noise is fitted to, at most: all of them up to 632 requests, else drawn."""
+PAIRS = 50_000
+"""Pairs of requests that the noise is fitted to, at most: all of them up to 316 requests, else drawn."""
 
 
 @predictors.register("ranker")
@@ -21,8 +21,8 @@ class Ranker(Disturbed):
     """An order of the trace's lengths whose Kendall tau with the true one is `tau`; 1: the true order, 0: any.
 
     Normal noise on the logarithm of each length makes the order; its size is fitted to the trace. The shortest is then
-    given the length of the trace's shortest, and so on: the lengths are true, of others. Requests that are as long as
-    each other have no order, and count as no pair.
+    given the length of the trace's shortest, and so on: the lengths are true, of others. Two requests that are equally
+    long have no order, and do not count; where most are, so are most that are predicted, and tau is only near.
     """
 
     tau: float = field(

@@ -55,7 +55,6 @@ class Outlook:
     def __init__(self, request: Request, step: Step) -> None:
         self._block_size = step.block_size
         cached = -(-request.context // step.block_size) - step.blocks_to_reach(request, request.context)
-        self._shared = cached  # of the blocks of those who leave, the newcomer may hold so many on
         todo = request.context - (step.prefix_hit(request) or request.computed)
         lacking = {one.row: one.todo - step.scheduled(one) for one in step.running}
         lacking[request.row] = todo - min(todo, todo if step.budget is None else step.budget)
@@ -71,6 +70,7 @@ class Outlook:
                 soonest, latest = -(-lacking[one.row] // limit), -(-prompts // (limit - others))
             held, freed = (cached, 0) if one is request else (step.holds(one), step.freed_by(one))
             self._stays.append(Stay(one, held, freed, soonest, latest))
+        self._newcomer = self._stays[-1]
 
     def fits(self, rest: Callable[[Request], int], room: int) -> bool:
         """Whether `room` further blocks are enough, with `rest(request)` tokens of each answer still to come."""
@@ -85,7 +85,8 @@ class Outlook:
                 freed += self._stays[left].freed
                 left += 1
             wanted = sum(one.growth(stay.end, self._block_size) for one in self._stays[left:])
-            if wanted - max(0, freed - self._shared) > room:
+            kept = self._newcomer.held if self._newcomer.end >= stay.end else 0  # of what those who left held with it
+            if wanted - max(0, freed - kept) > room:
                 return False
         return True
 

@@ -1,4 +1,4 @@
-"""The small parts: pool, clock, arrivals, predictors, the heap of those who wait, the registry."""
+"""The small parts: pool, clock, arrivals, the heap of those who wait, the registry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from replay.clock import VirtualClock, WallClock, to_nanosecond
 from replay.contract.simulation import request, simulate
 from replay.errors import ExperimentError
 from replay.pool import KVPool
-from replay.predictors import UserMean, predictors
 from replay.registry import Registry
 from replay.scheduler import Limits
 from replay.scheduler.waiting import WaitingHeap
@@ -114,27 +113,6 @@ def test_turns_come_in_order_whatever_the_order_of_rows() -> None:
     arrivals = Arrivals([request(0, 0.0, session="s", turn=2), request(1, 0.0, session="s", turn=1)])
     assert [coming.row for coming in arrivals.take(0.0)] == [1]
     assert not arrivals.exhausted
-
-
-def test_oracle_knows_and_max_tokens_believes_the_client() -> None:
-    asked = request(0, max_tokens=50)
-    for name, expected in (("oracle", 7), ("max_tokens", 50)):
-        predictor = predictors[name]()
-        predictor.start([7])
-        assert predictor.expect(asked) == expected
-
-
-def test_user_mean_is_the_mean_of_the_users_last_answers() -> None:
-    predictor = UserMean(last=2)
-    predictor.start([])
-    assert predictor.expect(request(0, user="a", max_tokens=50)) == 50  # nobody has finished
-    for row, (user, tokens) in enumerate([("a", 10), ("a", 20), ("a", 40), ("b", 2)]):
-        done = request(row, user=user)
-        done.generated = tokens
-        predictor.observe(done)
-    assert predictor.expect(request(9, user="a")) == 30  # of the last two
-    assert predictor.expect(request(9, user="b")) == 2
-    assert predictor.expect(request(9, user="new")) == 18  # of everybody's answers
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
