@@ -20,8 +20,8 @@ class Autellix(Levelled):
     Its ATLAS, for programs of several threads, ranks by the longest chain of calls. Turns of a session follow each
     other, so here that would be the same.
 
-    Does badly: on sessions that do not wait for their answers there is nothing to rank by, and it is `mlfq`. Where
-    memory is short, a program late in its life is evicted again and again.
+    Does badly: without sessions of several turns there is nothing to rank by, and it is `mlfq`. Where memory is short,
+    a program late in its life is evicted again and again.
     """
 
     quantum_s: float = field(default=0.5, metadata={"above": 0, "help": "seconds of service that the top level gives"})

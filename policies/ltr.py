@@ -24,7 +24,8 @@ class Ltr(Ranked):
     """Whoever has the lowest score goes first; and before them all, whoever got no tokens for `starve` steps.
 
     The score is the length that the predictor expects at arrival; nothing but its order matters. Who starves stays in
-    front until it has got tokens in `boost` steps; several that starve go in the order in which they began to.
+    front until it has got tokens in `boost` steps. Several that starve go in the order in which they began to (in the
+    authors' code, by score): so nobody waits without end.
 
     Does badly: where memory is short and evicted work is computed again, each boost evicts somebody, and costs more
     than it brings; running answers stall.

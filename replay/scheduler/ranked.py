@@ -93,11 +93,11 @@ class Ranked(Policy):
                 yield taken
 
     def _losers(self, rank: Rank, step: Step, running: Sequence[tuple[Rank, Request]]) -> Iterator[Request]:
-        """Who may be evicted for one of this rank, the worst first."""
+        """Who may be evicted for one of this rank, the worst first. They have not had their turn: none has tokens."""
         for (key, *_), loser in reversed(running):
             if key <= rank[0]:
                 return
-            if loser.state == "running" and not step.scheduled(loser) and not self._safe(loser, step):
+            if loser.state == "running" and not self._safe(loser, step):
                 yield loser
 
     def _safe(self, request: Request, step: Step) -> bool:

@@ -323,6 +323,8 @@ def test_mlfq_sinks_with_each_quantum() -> None:
         assert turns(run([(0, 4), (2, 1)], "mlfq", regime)) == [0, 0, 1, 0, 0]
     # Both at level 1 from 20 ms on; the first, due before, has its two steps there, then the second.
     assert turns(run([(0, 4), (1, 4)], "mlfq")) == [0, 1, 0, 0, 1, 1, 0, 1]
+    # With one slot, who is at the same level does not evict the other: a quantum's steps come together.
+    assert turns(run([(0, 4), (1, 4)], "mlfq", "swap")) == [0, 1, 1, 1, 0, 0, 0, 1]
 
 
 def test_fastserve_begins_where_the_prompt_fits_into_the_quantum() -> None:

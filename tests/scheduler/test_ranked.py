@@ -97,6 +97,21 @@ def test_equal_keys_never_evict_each_other() -> None:
     assert replayed.column("evictions") == [0, 0, 0]
 
 
+@dataclass
+class Sinking(Ranked):
+    """Whoever has a token yields to those who have none."""
+
+    def key(self, request: Request, step: Step) -> tuple[float, ...]:
+        return (min(request.generated, 1),)
+
+
+def test_nor_when_they_have_become_equal_and_the_one_who_waits_was_due_before() -> None:
+    rows = [request(0, 0.000), request(1, 0.010)]
+    replayed = simulate(rows, [3, 2], policy=Sinking(), max_running=1)
+    assert rows_by_step(replayed) == [[0], [1], [1], [0], [0]]
+    assert replayed.column("evictions") == [1, 0]
+
+
 def test_nobody_joins_for_a_part_of_its_prompt() -> None:
     # The first holds 4 of 10 blocks. The second could begin with 4 of its 6 tokens in the step's budget of 5, but needs
     # 6 blocks, and one left for the first: it joins when the first has ended.
@@ -134,11 +149,30 @@ def test_nobody_joins_who_is_worse_than_one_evicted_in_the_same_step() -> None:
 
 
 def test_where_nobody_can_grow_the_best_goes_on_at_the_cost_of_the_worst() -> None:
-    # Equal keys, 4 blocks of a token: at their third token both need a third block.
-    rows = [request(0), request(1)]
-    replayed = simulate(rows, [3, 3], policy=ByUrgency(), blocks=4, block_size=1, max_running=2)
-    assert replayed.column("token_times") == [[0.010, 0.020, 0.030], [0.010, 0.020, 0.040]]
-    assert replayed.column("evictions") == [0, 1]
+    # Equal keys, 6 blocks of a token: at their third token all need a third block. The worst gives its two up; when the
+    # best has ended, the one between goes on, and then the worst.
+    rows = [request(row) for row in range(3)]
+    replayed = simulate(rows, [3, 3, 3], policy=ByUrgency(), blocks=6, block_size=1, max_running=3)
+    assert replayed.column("token_times") == [[0.010, 0.020, end] for end in (0.030, 0.040, 0.050)]
+    assert replayed.column("evictions") == [0, 0, 1]
+
+
+@dataclass
+class Pinning(ByUrgency):
+    def pinned(self, request: Request, step: Step) -> bool:
+        return request.row == 1
+
+
+def test_where_nobody_can_grow_a_pinned_one_goes_before_the_best() -> None:
+    replayed = simulate([request(0), request(1)], [3, 3], policy=Pinning(), blocks=4, block_size=1, max_running=2)
+    assert replayed.column("token_times") == [[0.010, 0.020, 0.040], [0.010, 0.020, 0.030]]
+    assert replayed.column("evictions") == [1, 0]
+
+
+def test_a_pinned_one_is_not_evicted_for_a_better_one() -> None:
+    rows = [request(0, 0.010, priority=2), request(1, 0.000, priority=1)]
+    replayed = simulate(rows, [1, 3], policy=Pinning(), max_running=1)
+    assert rows_by_step(replayed) == [[1], [1], [1], [0]]
 
 
 def test_static_mode_takes_the_best_into_its_batch() -> None:
