@@ -9,6 +9,7 @@ TEMPLATE = """\
 # Only `traces` is required. Run it with:  replay run FILE
 
 traces  = ["traces/sample.parquet"]
+# loads = [0.5, 1, 2, 4]   # each trace at so many times its mean rate: from which on do policies part?
 repeats = 1              # more of them show how much a figure varies from run to run
 seed    = 0
 
@@ -16,6 +17,7 @@ seed    = 0
 transforms = [
   # { window = ["20m", "35m"] },
   # { speed = 2.0 },
+  # { rate = "2x" },       # twice its mean rate; { rate = 5.0 }: five requests a second
   # { scale_tokens = 0.25 },
   # { limit = 100 },
 ]
