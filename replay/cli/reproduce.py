@@ -112,12 +112,10 @@ def _show(recipe: Recipe) -> None:
 
     from replay.reproduce.running import experiment_of, specifications, trace_name
 
-    traces = []
     for (workload, seed), document in specifications(recipe).items():
-        traces.append(f"{trace_name(workload, seed)}.parquet")
         click.echo(f"# {trace_name(workload, seed)}.toml, for `replay trace generate`\n{tomli_w.dumps(document)}")
     for arm in recipe.arms.values():
-        click.echo(f"# {arm.name}.toml, for `replay run`\n{tomli_w.dumps(experiment_of(recipe, arm, traces))}")
+        click.echo(f"# {arm.name}.toml, for `replay run`\n{tomli_w.dumps(experiment_of(recipe, arm))}")
 
 
 def _run(

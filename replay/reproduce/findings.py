@@ -39,7 +39,12 @@ class Findings:
 
     @property
     def result(self) -> str:
-        return "holds" if all(finding.holds for finding in self.claims) else "not reproduced"
+        """What the paper claims decides; what we expect beside it does not."""
+        return "holds" if all(finding.holds for finding in self.of("paper")) else "not reproduced"
+
+    def of(self, whose: str) -> list[Finding]:
+        """The claims of the paper, or ours."""
+        return [finding for finding in self.claims if finding.claim.whose == whose]
 
     @property
     def as_recorded(self) -> bool:

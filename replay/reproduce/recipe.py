@@ -67,11 +67,13 @@ class Ours(Quantity):
 class Claim(Quantity):
     """An order of figures: `["static", "<", "orca"]`, with names of arms or numbers, which must hold for every seed.
 
-    With `relative_to`, each arm's figure is divided by that arm's. `recorded` is what was found when the recipe was
-    written; where that is "fails", `reason` says why.
+    With `relative_to`, each arm's figure is divided by that arm's. `whose` says who expects it: the paper, whose claims
+    decide the outcome, or we. `recorded` is what was found when the recipe was written; where that is "fails",
+    `reason` says why.
     """
 
     says: str
+    whose: Literal["paper", "ours"] = "paper"
     order: list[str | int | float] = Field(min_length=3)
     relative_to: str | None = None
     recorded: Recorded = "holds"
@@ -176,7 +178,7 @@ def read_recipe(file: Path, *, torch: bool = False) -> Recipe:
             checked_spec({**specification, "seed": document.seeds[0]}, f"workload {name}".strip())
         except ExperimentError as fault:
             faults.add("", str(fault))
-    arms = arms_of(experiment, document.arms, faults)
+    arms = arms_of(experiment, document.arms, list(workloads), faults)
     recipe = Recipe(file.stem, file, document, workloads, arms)
     _check_claims(recipe, faults)
     faults.raise_if_any()
@@ -206,12 +208,14 @@ def _check_claims(recipe: Recipe, faults: Faults) -> None:
         for name in (document.ours.of, document.ours.over):
             if name is not None:
                 _check_entry(Entry.of(name), document.ours, recipe, "ours", faults)
-    all_hold = all(claim.recorded == "holds" for claim in document.claims)
+    deciding = [claim for claim in document.claims if claim.whose == "paper"]
+    if not deciding:
+        faults.add("claims", "are all ours; one at least must be the paper's, to decide the outcome")
+    all_hold = all(claim.recorded == "holds" for claim in deciding)
     if all_hold != (document.outcome.result == "holds"):
         result = "holds" if all_hold else "not reproduced"
-        faults.add(
-            "outcome.result", f'is "{result}" by what is recorded of the claims, not "{document.outcome.result}"'
-        )
+        said = f'not "{document.outcome.result}"'
+        faults.add("outcome.result", f'is "{result}" by what is recorded of the claims of the paper, {said}')
     if document.outcome.result == "not reproduced" and document.outcome.reason is None:
         faults.add("outcome.reason", "is required where the outcome is not reproduced")
 
@@ -233,11 +237,14 @@ def _check_quantity(quantity: Quantity, path: str, faults: Faults) -> None:
 def _check_entry(entry: Entry, quantity: Quantity, recipe: Recipe, path: str, faults: Faults) -> None:
     if entry.arm not in recipe.arms:
         faults.add(path, f"there is no arm {entry.arm!r}; {nearest(entry.arm, recipe.arms)}")
+        return
     workload = entry.workload or quantity.workload
     if workload is None and len(recipe.workloads) > 1:
         faults.add(path, f"says of no workload what it is about; there are: {', '.join(recipe.workloads)}")
     elif workload is not None and workload not in recipe.workloads:
         faults.add(path, f"there is no workload {workload!r}; {nearest(workload, recipe.workloads)}")
+    elif workload is not None and workload not in recipe.arms[entry.arm].workloads:
+        faults.add(path, f"the arm {entry.arm} is not given the workload {workload}")
     if quantity.by != "all" and entry.group is None and quantity.group is None:
         faults.add(path, f"says of no group by {quantity.by} what it is about; write group, or 'arm/group'")
 

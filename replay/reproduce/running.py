@@ -18,6 +18,7 @@ from replay.errors import ReplayError
 from replay.experiment.document import read_document
 from replay.experiment.loading import load_experiment
 from replay.metrics import measure
+from replay.metrics.engine import BOUNDS
 from replay.reproduce.arms import Arm
 from replay.reproduce.recipe import ONLY, Quantity, Recipe, statistic_of
 from replay.results import read_run
@@ -25,8 +26,6 @@ from replay.runner import Observer, Runner, open_traces
 from replay.stopping import Stop
 from replay.traces.generate import generate_trace
 from replay.traces.writing import write_trace
-
-BOUNDS = ("slots", "blocks", "budget", "gate", "nothing")
 
 
 @dataclass(slots=True)
@@ -70,17 +69,14 @@ class Stopped(Exception):
 def lay_out(recipe: Recipe, folder: Path) -> dict[str, Path]:
     """Write the traces and an experiment for each arm into `folder`: the experiment files by arm."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = []
     for (workload, seed), document in specifications(recipe).items():
-        name = trace_name(workload, seed)
-        file = folder / f"{name}.toml"
+        file = folder / f"{trace_name(workload, seed)}.toml"
         file.write_text(tomli_w.dumps(document), encoding="utf-8")
-        write_trace(generate_trace(file), folder / f"{name}.parquet")
-        names.append(f"{name}.parquet")
+        write_trace(generate_trace(file), file.with_suffix(".parquet"))
     files = {}
     for arm in recipe.arms.values():
         files[arm.name] = folder / f"{arm.name}.toml"
-        files[arm.name].write_text(tomli_w.dumps(experiment_of(recipe, arm, names)), encoding="utf-8")
+        files[arm.name].write_text(tomli_w.dumps(experiment_of(recipe, arm)), encoding="utf-8")
     return files
 
 
@@ -97,9 +93,11 @@ def trace_name(workload: str, seed: int) -> str:
     return f"seed-{seed}" if workload == ONLY else f"{workload}-seed-{seed}"
 
 
-def experiment_of(recipe: Recipe, arm: Arm, traces: Sequence[str]) -> dict[str, Any]:
+def experiment_of(recipe: Recipe, arm: Arm) -> dict[str, Any]:
     """The experiment file of an arm."""
-    return {"name": f"{recipe.name}-{arm.name}", "traces": list(traces), **arm.document}
+    places = specifications(recipe)
+    traces = [f"{trace_name(workload, seed)}.parquet" for workload, seed in places if workload in arm.workloads]
+    return {"name": f"{recipe.name}-{arm.name}", "traces": traces, **arm.document}
 
 
 def run_recipe(recipe: Recipe, folder: Path, observer: Observer, stop: Stop) -> Figures:
@@ -123,9 +121,10 @@ def run_recipe(recipe: Recipe, folder: Path, observer: Observer, stop: Stop) -> 
 
 def cells_of(recipe: Recipe) -> int:
     """How many replays it takes."""
-    return len(recipe.arms) * len(recipe.workloads) * len(recipe.document.seeds)
+    return sum(len(arm.workloads) for arm in recipe.arms.values()) * len(recipe.document.seeds)
 
 
 def rows_of(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """The lines of its table: workload by workload, each arm."""
-    return ((workload, arm) for workload in recipe.workloads for arm in recipe.arms)
+    for workload in recipe.workloads:
+        yield from ((workload, arm.name) for arm in recipe.arms.values() if workload in arm.workloads)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replay.metrics import metrics
-from replay.metrics.notation import aligned, duration, enumerate_words, number, percent, plural, scaled, whole
+from replay.metrics.notation import aligned, duration, enumerate_words, milliseconds, number, percent, plural, whole
 from replay.reproduce.findings import Finding, Findings
 from replay.reproduce.orders import Term
 from replay.reproduce.recipe import ONLY, Ours, Quantity, Recipe, statistic_of
@@ -74,12 +74,13 @@ def _ours_value(ours: Ours, value: float) -> str:
 def table(recipe: Recipe, figures: Figures) -> str:
     """A line for each arm (of each workload): what the claims are about, evictions, and what was short."""
     named = list(recipe.workloads) != [ONLY]
-    heads = [*(["workload"] if named else []), "arm", "policy", *map(column_name, recipe.columns)]
+    columns = [one for one in recipe.columns if one.metric != "evictions"]
+    heads = [*(["workload"] if named else []), "arm", "policy", *map(column_name, columns)]
     lines = []
     for workload, name in rows_of(recipe):
         arm = recipe.arms[name]
         policy = arm.policy if arm.mode == "continuous" else f"{arm.policy}, {arm.mode}"
-        values = [value_told(one, figures.mean(name, workload, one)) for one in recipe.columns]
+        values = [value_told(one, figures.mean(name, workload, one)) for one in columns]
         evictions = whole(figures.mean(name, workload, Quantity(metric="evictions")))
         ended = [figures.mean(name, workload, Quantity(metric=metric)) or 0.0 for metric in ("completed", "requests")]
         completed = f"{whole(ended[0])} of {whole(ended[1])}"
@@ -93,7 +94,9 @@ def no_queue(recipe: Recipe, figures: Figures) -> list[str]:
     idle = [
         workload
         for workload in recipe.workloads
-        if all(figures.bounds(arm, workload)["nothing"] > 1 - QUEUE for arm in recipe.arms)
+        if all(
+            figures.bounds(arm, workload)["nothing"] > 1 - QUEUE for place, arm in rows_of(recipe) if place == workload
+        )
     ]
     where = "" if idle == [ONLY] else f" on {enumerate_words(idle)}"
     return [f"no queueing{where}: policies cannot be told apart", ""] if idle else []
@@ -118,14 +121,17 @@ def value_told(quantity: Quantity, value: float | None) -> str:
         return duration(value)
     if unit == "share":
         return percent(value)
-    return scaled(value, "") if value is not None and abs(value) >= 1_000_000 else number(value)
+    if unit == "s/token":
+        return f"{milliseconds(value)} ms/token"
+    return whole(value) if statistic_of(quantity) == "count" else number(value)
 
 
 def claim_told(finding: Finding) -> str:
     """`holds (3 of 3 seeds): ...: static 194 < orca 347`, and what was recorded where that differs or fails."""
     claim = finding.claim
     verb = "holds" if finding.holds else "fails"
-    what = f"{claim.says}: {order_told(finding)}"
+    ours = "our own expectation, " if claim.whose == "ours" else ""
+    what = f"{ours}{claim.says}: {order_told(finding)}"
     told = f"{verb} ({sum(finding.kept)} of {plural(len(finding.kept), 'seed')}): {what}"
     if not finding.as_recorded:
         return f"{told}  <- recorded as one that {claim.recorded}"
@@ -166,13 +172,19 @@ def outcome_told(findings: Findings, engine: str) -> str:
 def summary_row(findings: Findings) -> list[str]:
     """The recipe's line in the table of all."""
     recipe, paper = findings.recipe, findings.recipe.paper
-    kept = f"{sum(finding.holds for finding in findings.claims)} of {plural(len(findings.claims), 'claim')}"
+    kept = _kept(findings.of("paper"), "claim")
+    if ours := findings.of("ours"):
+        kept += f"; {_kept(ours, 'expectation')} of ours"
     outcome = f"{findings.result} ({kept})" + ("" if findings.as_recorded else ", not as recorded")
     reason = recipe.document.outcome.reason
     if findings.as_recorded and reason:
         outcome += f": {reason}"
-    ours = ours_told(findings) if findings.ours else order_told(findings.claims[0])
-    return [recipe.name, recipe.reference, paper.claim, paper.figure or "not verified, so not given", ours, outcome]
+    told = ours_told(findings) if findings.ours else order_told(findings.claims[0])
+    return [recipe.name, recipe.reference, paper.claim, paper.figure or "not given", told, outcome]
+
+
+def _kept(claims: Sequence[Finding], noun: str) -> str:
+    return f"{sum(finding.holds for finding in claims)} of {plural(len(claims), noun)}"
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:

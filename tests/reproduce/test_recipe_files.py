@@ -60,6 +60,7 @@ def test_an_arm_that_names_a_mode_a_policy_or_a_predictor_has_only_that() -> Non
         ({"[workload]": "[workloads.x]", "workload.users": "workloads.y.users"}, "workload x: users: Field required"),
         ({'recorded = "holds"': 'recorded = "fails"'}, "claims[0].reason: is required where the claim is recorded"),
         ({'result = "holds"': 'result = "not reproduced"'}, 'outcome.result: is "holds" by what is recorded of the'),
+        ({'says =': 'whose = "ours"\nsays ='}, "claims: are all ours; one at least must be the paper's"),
         ({"[workload]": "[workload"}, "is not TOML"),
     ],
 )  # fmt: skip
@@ -123,6 +124,19 @@ def test_a_claim_holds_only_if_it_does_for_every_seed(tmp_path: Path) -> None:
     assert list(claim.means) == [4.0, 4.5]
     assert (claim.holds, claim.as_recorded, found.as_recorded, found.result) == (False, False, False, "not reproduced")
     assert found.ours == pytest.approx((0.85, 0.5, 1.2))
+
+
+def test_what_we_expect_ourselves_does_not_decide_the_outcome(tmp_path: Path) -> None:
+    ours = '[[claims]]\nsays = "our own"\nwhose = "ours"\nmetric = "e2e"\norder = ["fifo", "<", "sjf"]\n'
+    record = 'recorded = "fails"\nreason = "it does not"\n'
+    recipe = read_recipe(write_recipe(tmp_path, changes={"[outcome]": f"{ours}{record}\n[outcome]"}))
+    figures = Figures(recipe.document.seeds)
+    for seed in (1, 2):
+        figures.keep("fifo", "", seed, summary(mean=4.0))
+        figures.keep("sjf", "", seed, summary(mean=2.0))
+    found = find(recipe, figures)
+    assert [finding.holds for finding in found.claims] == [True, False]
+    assert (found.result, found.as_recorded) == ("holds", True)
 
 
 def test_figures_may_be_told_relative_to_an_arm(tmp_path: Path) -> None:
