@@ -21,10 +21,10 @@ TIMES = {
 def alike(one: Replayed, other: Replayed, sentence: str, without: Sequence[str] = ()) -> None:
     """Raise Broken where two replays differ, but for the columns `without`: the first step if any does, else a row."""
     _steps_alike(one.steps, other.steps, sentence)
-    requests = (replayed.requests.sort("row").drop(without) for replayed in (one, other))
-    _rows_alike(*requests, sentence)
-    spans = (replayed.spans.sort("row", "start") for replayed in (one, other))
-    _rows_alike(*spans, f"{sentence}, as far as slots go")
+    first, second = (replayed.requests.sort("row").drop(without) for replayed in (one, other))
+    _rows_alike(first, second, sentence)
+    first, second = (replayed.spans.sort("row", "start") for replayed in (one, other))
+    _rows_alike(first, second, f"{sentence}, as far as slots go")
 
 
 def alike_before(instant: float, one: Replayed, other: Replayed, sentence: str, *, inclusive: bool = True) -> None:

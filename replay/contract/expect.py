@@ -31,6 +31,16 @@ class Raised(Broken):
     """The policy's own code raised an exception."""
 
 
+class Unfit(Exception):
+    """A trial says nothing of a promise: another one is drawn."""
+
+
+def suits(fit: object) -> None:
+    """Leave a trial that says nothing of a promise."""
+    if not fit:
+        raise Unfit
+
+
 def expect(kept: object, sentence: str) -> None:
     """Raise Broken with `sentence` unless it is so."""
     if not kept:

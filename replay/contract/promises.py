@@ -11,14 +11,13 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 
-from hypothesis import assume
 from hypothesis import strategies as st
 
 from replay.contract.alike import alike, alike_before, shifted_back
 from replay.contract.cases import MODES, PLAIN, Engine
 from replay.contract.checks import check_outcome
 from replay.contract.circumstances import other_circumstances
-from replay.contract.expect import broken, expect
+from replay.contract.expect import broken, expect, suits
 from replay.contract.trials import Subject, Trial, run, trials
 from replay.executors.interface import CostModel
 from replay.replayer import Replayer
@@ -103,7 +102,7 @@ def lengths_are_not_known_beforehand(subject: Subject, trial: Trial) -> None:
     case = deepcopy(trial.case)
     row, more = trial.chance % len(case.outputs), 1 + trial.chance % 7
     case.declared[row] = max(case.declared[row], case.outputs[row] + more)
-    assume(case.prompts[row] + case.outputs[row] + more <= case.blocks * case.block_size)
+    suits(case.prompts[row] + case.outputs[row] + more <= case.blocks * case.block_size)
     longer = replace(trial, case=deepcopy(case))
     longer.case.outputs[row] += more
     short, long = run(subject, replace(trial, case=case), lax=True), run(subject, longer, lax=True)
@@ -155,7 +154,7 @@ def an_idle_cache_changes_nothing(subject: Subject, trial: Trial) -> None:
     roomy.case.alike = [0] * len(roomy.case.alike)
     roomy.case.blocks = 400
     without = run(subject, roomy, lax=True)
-    assume(not any(without.column("evictions")))  # who was evicted, for its slot, finds its own blocks again
+    suits(not any(without.column("evictions")))  # who was evicted, for its slot, finds its own blocks again
     cached = run(subject, replace(roomy, engine=Engine(prefix_cache=True)), lax=True)
     alike(without, cached, "a prefix cache changes nothing where no prompts are alike", ["cached_tokens"])
     expect(not any(cached.column("cached_tokens")), "nothing is found in the cache where no prompts are alike")

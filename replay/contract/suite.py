@@ -1,4 +1,4 @@
-"""Holds a policy to a promise: draws trials with Hypothesis, and finds the smallest that breaks it.
+"""Holds a policy to a promise: draws trials with Hypothesis, and looks for the smallest that breaks it.
 
 No database and no clock decides which are drawn: the same seed draws the same.
 """
@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
-from replay.contract.expect import Broken, Raised, Stuck
+from replay.contract.expect import Broken, Raised, Stuck, Unfit
 from replay.contract.promises import Promise
+from replay.contract.shrinking import shrink
 from replay.contract.trials import Subject, Trial
 
-PATIENCE = 30.0  # seconds of looking for a smaller trial that breaks a promise
+AT_A_TIME = 3  # examples beside the simplest
+PATIENCE = 20.0  # seconds of looking for a smaller trial that breaks a promise
 QUIET = settings(
     database=None,
     deadline=None,
-    derandomize=True,
-    phases=[Phase.generate, Phase.shrink],
+    phases=[Phase.generate],
     print_blob=False,
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
@@ -42,59 +43,47 @@ class Breach:
         return isinstance(self.fault, Stuck | Raised)
 
 
-class _Found(Exception):
-    """A trial breaks the promise: all faults are alike to Hypothesis, which looks for the smallest trial."""
-
-
-class _Enough(BaseException):
-    """No smaller trial is looked for."""
-
-
 def hold_to(
-    promise: Promise,
-    subject: Subject,
-    *,
-    examples: int,
-    seed: int | None = None,
-    shrink: Callable[[Broken], bool] = bool,
+    promise: Promise, subject: Subject, *, examples: int, seed: int = 0, smallest: Callable[[Broken], bool] = bool
 ) -> Breach | None:
     """The smallest trial found in which `subject` breaks `promise`, of so many examples; None: it is kept.
 
-    `shrink` says whether a smaller one is worth looking for. Without a `seed` everybody draws the same examples.
+    `smallest` says of a fault whether a smaller trial is worth looking for. They are drawn a few at a time, each time
+    anew: in one go most would be variations of a few.
     """
-    breach: Breach | None = None
-    until = 0.0
+    found: list[Breach] = []
+    simplest: list[Trial] = []  # the first to be drawn, each time
 
     def test(trial: Trial) -> None:
-        nonlocal breach, until
-        if breach is not None and time.monotonic() > until:
-            raise _Enough
-        fault = _fault(promise, subject, trial)
-        if fault is None:
+        if found or trial in simplest:
             return
-        if breach is None:
-            until = time.monotonic() + PATIENCE
-        breach = Breach(promise, trial, fault)
-        if not shrink(fault):
-            raise _Enough
-        raise _Found
+        simplest[:] = simplest or [trial]
+        if breach := _breach(promise, subject, trial):
+            found.append(breach)
 
-    wanted = settings(QUIET, max_examples=examples, derandomize=seed is None)
-    drawn = wanted(given(promise.trials)(test))
-    try:
-        (drawn if seed is None else seeded(seed)(drawn))()
-    except (_Found, _Enough):
-        pass
-    except Exception:
-        if breach is None:
-            raise
-        # It broke the promise once and not again, as a policy that looks at a clock may: it is broken all the same.
-    return breach
+    drawn = settings(QUIET, max_examples=1 + AT_A_TIME)(given(promise.trials)(test))
+    for turn in range(-(-examples // AT_A_TIME)):
+        seeded(1_000_003 * seed + turn)(drawn)()
+        if found:
+            break
+    if not found or not smallest(found[0].fault):
+        return found[0] if found else None
+    until = time.monotonic() + PATIENCE
+
+    def breaks(trial: Trial) -> bool:
+        breach = _breach(promise, subject, trial) if time.monotonic() < until else None
+        found.extend([breach] if breach else [])
+        return breach is not None
+
+    shrink(found[0].trial, breaks)
+    return found[-1]
 
 
-def _fault(promise: Promise, subject: Subject, trial: Trial) -> Broken | None:
+def _breach(promise: Promise, subject: Subject, trial: Trial) -> Breach | None:
     try:
         promise.check(subject, trial)
     except Broken as fault:
-        return fault
+        return Breach(promise, trial, fault)
+    except Unfit:
+        pass
     return None

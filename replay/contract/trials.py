@@ -79,10 +79,10 @@ def run(
     lax: bool = False,
     **options: Any,
 ) -> Replayed:
-    """Replay a trial, with a look at each step unless it is `lax`. Raises Broken, with its step, for what goes wrong."""
+    """Replay a trial, with a look at each step unless it is `lax`. Raises Broken, with its step, if it goes wrong."""
     watch = Watched(subject.make(), guarded=guarded)
     replayers: list[Replayer] = []
-    most = 100 + 10 * trial.case.tokens
+    most = 50 + 5 * trial.case.tokens
     steps = turns = 0
 
     def check(replayer: Replayer, batch: Batch) -> None:

@@ -19,7 +19,7 @@ from replay.request import Request
 from replay.scheduler import Policy, Step
 from replay.scheduler.listener import Listener
 
-CALLS = 10_000  # of one step's methods in one schedule
+CALLS = 5_000  # of one step's methods in one schedule
 DECISIONS = ("run", "evict", "reject")
 QUESTIONS = ("admits", "affords", "withhold", "expected_tokens", "prefix_hit", "seconds", "scheduled", "active")
 READ_ONLY = tuple(field.name for field in fields(Request) if field.name != "memory")
@@ -55,7 +55,7 @@ class Watched(Policy):
         return self.call(self.watched.wake, now)
 
     def schedule(self, step: Step) -> None:
-        self.at = f"{step.number}, at {step.now:g} s"
+        self.at = _name(step)
         self._calls = 0
         for name in (*DECISIONS, *QUESTIONS):
             setattr(step, name, self._counted(name, getattr(step, name), step))
@@ -70,6 +70,8 @@ class Watched(Policy):
 
     def call(self, method: Callable[..., Result], *arguments: Any) -> Result:
         """Call the policy, or what it carries, outside `schedule` or from within a step's method."""
+        if arguments and isinstance(arguments[-1], Step):
+            self.at = _name(arguments[-1])
         self._look()
         result = self._placed(method, *arguments)
         self._compare()
@@ -120,6 +122,10 @@ class Watched(Policy):
             rows = [tuple(rows) for rows in (step.shares, step.admitted, step.evicted)]
             notes.append(("step", *_of_step(step), *rows, len(step.rejected)))
         return notes
+
+
+def _name(step: Step) -> str:
+    return f"{step.number}, at {step.now:g} s"
 
 
 def _tell(before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
