@@ -61,8 +61,12 @@ def regime(findings: Findings, trace: str) -> str:
     return "\n\n".join(part for part in (note, markdown(heads, rows, words=3), "\n".join(meanings)) if part)
 
 
-def told_of_regime(found: Sequence[Arm], findings: Findings) -> str | None:
-    """`Regime: **static** is gate-bound (76 to 80 % of the time); **continuous** is slot-bound (83 %).`"""
+def told_of_regime(found: Sequence[Arm], findings: Findings, *, queues: bool = False) -> str | None:
+    """`Regime: **static** is gate-bound (76 to 80 % of the time); **continuous** is slot-bound (83 %).`
+
+    Where nobody queued is added for settings of one policy, and with `queues` for all: else it is told with the
+    comparison of policies.
+    """
     alike: dict[tuple[tuple[str, ...], ...], list[str]] = {}  # settings by which policies are bound by what
     known: dict[tuple[str, str], list[float]] = {}
     for setting in dict.fromkeys(arm.setting for arm in found):
@@ -83,7 +87,23 @@ def told_of_regime(found: Sequence[Arm], findings: Findings) -> str | None:
             under = f" under {enumerate_words(policies)}" if len(key) > 1 else ""
             whats.append(f"{NAMES[kind]} ({extent}{' of the time' if not parts + whats else ''}){under}")
         parts.append(f"{who} {'is' if len(names) == 1 else 'are'} {enumerate_words(whats)}")
-    return f"Regime: {'; '.join(parts)}." if parts else None
+    return f"Regime: {'; '.join(parts)}.{_unqueued(found, findings, queues=queues)}" if parts else None
+
+
+def _unqueued(found: Sequence[Arm], findings: Findings, *, queues: bool) -> str:
+    """` No queueing in **continuous**: policies cannot be told apart there.`"""
+    settings: dict[str, list[Arm]] = {}
+    for arm in found:
+        settings.setdefault(arm.setting, []).append(arm)
+    names = [
+        f"**{setting}**"
+        for setting, arms in settings.items()
+        if (queues or len(arms) == 1) and not any(queued(arm, findings.values) for arm in arms)
+    ]
+    if not names:
+        return ""
+    where = enumerate_words(names) if len(names) <= MOST_NAMES else f"{len(names)} settings"
+    return f" No queueing in {where}: policies cannot be told apart there."
 
 
 def no_queueing(found: Sequence[Arm], findings: Findings) -> str | None:

@@ -27,7 +27,8 @@ def verdict(findings: Findings) -> list[str]:
         first = opening(trace, findings) or (told.pop(0) if findings.contrasts[trace].swept else None)
         openings += [prefix + first] if first else []
         if _at_a_load(findings, trace):
-            told = [regime] if (regime := told_of_regime(findings.compared_of(trace), findings)) else []
+            regime = told_of_regime(findings.compared_of(trace), findings, queues=True)
+            told = [regime] if regime else []
         rest += [prefix + sentence for sentence in told]
     return [*openings, *health(findings), *rest, *steadiness(findings), certainty(findings)]
 

@@ -125,6 +125,19 @@ def test_the_verdict_says_the_regime_of_each_mode(tmp_path: Path) -> None:
     assert sum("Regime" in sentence for sentence in said) == 1
 
 
+def test_one_policy_alone_is_told_that_nobody_queued(tmp_path: Path) -> None:
+    for cell, late in (("continuous-fifo", 0.0), ("static-fifo", 0.25)):
+        rows = [request_row(row, admitted=late, token_times=[0.3]) for row in range(4)]
+        steps = [step_row(0, 0.0, 0.2, admitted=1), step_row(1, 0.2, 0.3, admitted=1)]
+        write_tables(tmp_path / "cells" / cell, rows, steps)
+    folder = write_manifest(tmp_path, [cell_entry("continuous-fifo"), cell_entry("static-fifo")], rows=4)
+    said = write_report(folder, plots=False).verdict
+    assert (
+        "Regime: continuous and static are unbound (100 % of the time). "
+        "No queueing in continuous: policies cannot be told apart there."
+    ) in said
+
+
 def test_policies_of_two_regimes_are_told_apart(tmp_path: Path) -> None:
     for policy, bound in (("fifo", "slots"), ("sjf", "blocks")):
         rows = [request_row(row, arrival=row / 10, token_times=[row / 10 + 0.3]) for row in range(4)]
