@@ -12,11 +12,11 @@ from replay.scheduler import Ordered, PrefixAware, Request, Step, policy
 @policy("klpm")
 @dataclass
 class KLpm(PrefixAware):
-    """The oldest request is next, then `k` by longest prefix match, then the oldest again.
+    """After `k` requests by longest prefix match comes the oldest, and so on.
 
-    The count goes on from step to step. With k = 0 it is fifo, and without end it is lpm. The paper's own k is said to
-    count the oldest too, and so to be larger by 1; this was not read in the paper itself. A request with q - 1 before
-    it is admitted within (k + 1) q admissions.
+    The count goes on from step to step. With k = 0 it is fifo, and without end it is lpm. Whoever is q-th in line when
+    it comes is admitted within (k + 1) q admissions. The paper's k is said to be larger by 1, for the oldest, who goes
+    first there; this was not read in the paper itself.
 
     Does badly: the oldest may drive a prefix out of the cache that the next would have found.
     """
@@ -27,7 +27,7 @@ class KLpm(PrefixAware):
     def order(self, step: Step) -> Iterator[Request]:
         oldest, longest = Ordered.order(self, step), self.by_prefix(step)
         while True:
-            picks = longest if self._picks % (self.k + 1) and self.looks(step) else oldest
+            picks = longest if self._picks % (self.k + 1) < self.k and self.looks(step) else oldest
             request = next((one for one in picks if one.state == "waiting"), None)
             if request is None:
                 return
