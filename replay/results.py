@@ -28,10 +28,21 @@ class Goals:
     ttft: float | None = None
     tpot: float | None = None
     e2e: float | None = None
+    reading: float | None = None  # tokens per second; for the quality of experience alone
 
     @property
     def any(self) -> bool:
         return any(goal is not None for goal in (self.ttft, self.tpot, self.e2e))
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What a token of each kind counts in the service that a user received, and how long a window of it is (None: it
+    goes by the trace)."""
+
+    prompt: float = 1.0
+    output: float = 2.0
+    window: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,7 @@ class Run:
     goals: Goals
     manifest: Mapping[str, Any]
     length_bins: Sequence[int] | None = None
+    service: Service = Service()
 
     @property
     def recorded(self) -> list[Cell]:
@@ -176,9 +188,13 @@ def read_run(folder: Path) -> Run:
             status=manifest.get("status", "interrupted"),
             cells=cells,
             traces=traces,
-            goals=Goals(**{name: None if goal is None else goal / 1000 for name, goal in goals.items()}),
+            goals=Goals(
+                **{name: None if goal is None else goal / 1000 for name, goal in goals.items()},
+                reading=manifest.get("goals", {}).get("reading_tokens_per_s"),
+            ),
             manifest=manifest,
             length_bins=manifest.get("length_bins"),
+            service=_service(manifest.get("service") or {}),
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: not the manifest of a run ({_first_line(error)})") from error
@@ -191,6 +207,11 @@ def _cell(folder: Path, entry: Mapping[str, Any]) -> Cell:
     read = {"work": Work.of, "ceilings": ceilings_of}
     known |= {name: make(known[name]) for name, make in read.items() if name in known}
     return Cell(**{**known, "name": entry["cell"], "folder": folder / "cells" / entry["cell"]})
+
+
+def _service(entry: Mapping[str, Any]) -> Service:
+    known = Service()
+    return Service(entry.get("prompt", known.prompt), entry.get("output", known.output), entry.get("window_s"))
 
 
 def _trace(entry: Mapping[str, Any]) -> Trace:

@@ -10,6 +10,7 @@ TEMPLATE = """\
 
 traces  = ["traces/sample.parquet"]
 # loads = [0.5, 1, 2, 4]   # each trace at so many times its mean rate: from which on do policies part?
+# without_users = ["ana"]  # each trace a second time without these users: what do they cost the others?
 repeats = 1              # more of them show how much a figure varies from run to run
 seed    = 0
 
@@ -61,6 +62,12 @@ predictor = "oracle"     # what policies may know of output lengths: oracle, max
 [goals]                  # a request is good when it meets all of them
 ttft_ms = 500
 tpot_ms = 50
+# reading_tokens_per_s = 10  # no goal of its own: then the report says how good the experience of a reader was
+
+# [service]              # what users received: so much for a token of a prompt, and of an answer
+# prompt   = 1.0
+# output   = 2.0
+# window_s = 60          # left out: that, or a tenth of the trace's time where it is less
 """
 
 

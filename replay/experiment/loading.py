@@ -16,8 +16,8 @@ from replay.errors import ExperimentError
 from replay.experiment.faults import Faults
 from replay.experiment.options import Setting, options_model, refuse_twice, validate, validate_sweep
 from replay.experiment.rules import make, validate_options
-from replay.experiment.settings import Engine, Goals, Top
-from replay.experiment.together import check_devices, check_models, check_together, warnings_of
+from replay.experiment.settings import Engine, Goals, Service, Top
+from replay.experiment.together import check_devices, check_measures, check_models, check_together, warnings_of
 from replay.experiment.variants import Variant, variants_of
 from replay.predictors import Predictor, predictors
 from replay.registry import Registry, nearest
@@ -57,6 +57,7 @@ class Experiment:
     policies: list[Choice]
     predictor: Choice
     goals: Goals
+    service: Service
     document: dict[str, Any]
     warnings: list[str]
 
@@ -90,7 +91,9 @@ def load_experiment(
     chosen_policies = _choices(policies, sections.policies, list(DEFAULT_POLICIES), "policies", faults)
     predictor = _predictor(sections.lengths, faults)
     refuse_twice("loads", sections.loads, faults)
+    refuse_twice("without_users", sections.without_users, faults)
     goals = validate(Goals, sections.goals, "goals", faults)
+    service = validate(Service, sections.service, "service", faults)
     transforms = _transforms(sections.transforms, faults)
     traces = [_find(trace, folder, f"traces[{index}]", faults) for index, trace in enumerate(sections.traces)]
     plain = [engine for engine, _ in engines]
@@ -98,10 +101,12 @@ def load_experiment(
     check_models(plain, faults)
     check_devices(plain, faults)
     check_together(plain, made, faults)
+    check_measures(goals, service, faults)
     faults.raise_if_any()
     assert top is not None, "a document without faults was validated"
     assert predictor is not None, "as above"
     assert goals is not None, "as above"
+    assert service is not None, "as above"
     return Experiment(
         name=top.name or Path(source).stem,
         traces=traces,
@@ -117,6 +122,7 @@ def load_experiment(
         policies=chosen_policies,
         predictor=predictor,
         goals=goals,
+        service=service,
         document=dict(document),
         warnings=warnings_of(plain, [mode for _, mode in made], top.repeats),
     )

@@ -96,6 +96,17 @@ class Goals(BaseModel):
     ttft_ms: float | None = Field(None, gt=0)
     tpot_ms: float | None = Field(None, gt=0)
     e2e_ms: float | None = Field(None, gt=0)
+    reading_tokens_per_s: float | None = Field(None, gt=0)  # for the quality of experience alone
+
+
+class Service(BaseModel):
+    """What a token of each kind counts in the service that a user receives, and how long a window of it is."""
+
+    model_config = STRICT
+
+    prompt: float = Field(1.0, ge=0)
+    output: float = Field(2.0, ge=0)
+    window_s: float | None = Field(None, gt=0)  # unset: 60, or a tenth of a trace's time where that is less
 
 
 class Top(BaseModel):
@@ -107,6 +118,7 @@ class Top(BaseModel):
     traces: list[str] = Field(min_length=1)
     transforms: list[dict[str, Any]] = []
     loads: list[Annotated[float, Field(gt=0)]] = []  # each trace at so many times its mean rate, side by side
+    without_users: list[str] = []  # each trace besides without these users, to see what they cost the others
     repeats: int = Field(1, ge=1)
     seed: int = Field(0, ge=0)
     priority_order: Literal["larger-first", "smaller-first"] = "larger-first"
@@ -117,3 +129,4 @@ class Top(BaseModel):
     policies: Any = None  # a table, or "all"
     lengths: dict[str, Any] = {}
     goals: dict[str, Any] = {}
+    service: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from replay.executors.torch.shapes import SHAPES
 from replay.experiment.faults import Faults
-from replay.experiment.settings import Engine
+from replay.experiment.settings import Engine, Goals, Service
 from replay.registry import nearest
 from replay.scheduler import Mode
 
@@ -57,6 +57,14 @@ def check_together(engines: Sequence[Engine], modes: Iterable[tuple[str, Mode]],
                 f"modes.{name}.batch_size",
                 f"a batch of {mode.slots} never fills when only engine.max_waiting = {waiting} may wait",
             )
+
+
+def check_measures(goals: Goals | None, service: Service | None, faults: Faults) -> None:
+    """What is asked for and could not be measured."""
+    if goals is not None and goals.reading_tokens_per_s is not None and goals.ttft_ms is None:
+        faults.add("goals.reading_tokens_per_s", "needs goals.ttft_ms beside it, when the first token is expected")
+    if service is not None and service.prompt == service.output == 0:
+        faults.add("service", "prompt and output are both 0, so that nobody would receive anything")
 
 
 def warnings_of(engines: Sequence[Engine], modes: Sequence[Mode], repeats: int) -> list[str]:

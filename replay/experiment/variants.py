@@ -28,7 +28,7 @@ class Variant:
 
 def variants_of(top: Top) -> list[Variant]:
     """The variants that an experiment declares: one that changes nothing, where it declares none."""
-    axes = [at_loads(top.loads)]
+    axes = [at_loads(top.loads), without(top.without_users)]
     return [_together(chosen) for chosen in itertools.product(*(axis for axis in axes if axis))]
 
 
@@ -39,6 +39,15 @@ def at_loads(loads: Sequence[float]) -> list[Variant]:
         Variant(f"at {factor}", {"load": load}, tuple(parse_transforms([{"rate": factor}])))
         for load, factor in zip(loads, factors, strict=True)
     ]
+
+
+def without(users: Sequence[str]) -> list[Variant]:
+    """The trace as it is, and without some of its users; nothing where none is named."""
+    if not users:
+        return []
+    named = " and ".join(users)
+    left = tuple(parse_transforms([{"without_users": list(users)}]))
+    return [Variant(), Variant(f"without {named}", {"without": named}, left)]
 
 
 def vary(trace: Trace, variants: Sequence[Variant]) -> list[Trace]:

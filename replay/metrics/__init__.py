@@ -3,20 +3,40 @@
 It reads Parquet and knows nothing of the engine that wrote it.
 """
 
-from replay.metrics import cache, engine, fairness, latency, queueing, rates, utilisation
+from replay.metrics import (
+    attainment,
+    backlog,
+    cache,
+    engine,
+    experience,
+    fairness,
+    latency,
+    queueing,
+    rates,
+    service,
+    starvation,
+    utilisation,
+    windows,
+)
 from replay.metrics.metric import Metric, metrics
 from replay.metrics.summary import Measured, measure
 
 __all__ = [
     "Measured",
     "Metric",
+    "attainment",
+    "backlog",
     "cache",
     "engine",
+    "experience",
     "fairness",
     "latency",
     "measure",
     "metrics",
     "queueing",
     "rates",
+    "service",
+    "starvation",
     "utilisation",
+    "windows",
 ]

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from replay.metrics.backlog import backlogs
 from replay.metrics.engine_facts import BUSY, use_columns, work_columns
 from replay.metrics.groups import ROSTER
 from replay.metrics.metric import of
 from replay.metrics.queueing import steps_waited
-from replay.results import Cell, Goals
+from replay.metrics.residence import stays
+from replay.metrics.service import weights
+from replay.metrics.windows import windows
+from replay.results import Cell, Goals, Service
 
 WARM_UP = 0.1
 """The share of the arrival span that the steady window leaves out at its start."""
@@ -44,6 +48,8 @@ class CellFrames:
     requests: pl.DataFrame
     steps: pl.DataFrame
     spans: pl.DataFrame
+    windows: pl.DataFrame
+    backlogs: pl.DataFrame
 
 
 def expected_seconds(cell: Cell) -> pl.Expr:
@@ -61,14 +67,26 @@ def expected_seconds(cell: Cell) -> pl.Expr:
     return sum((cell.cost.get(name, 0.0) * count for name, count in counts.items()), pl.lit(cell.cost["fixed"]))
 
 
-def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, window: Window) -> CellFrames:
-    """The frames of one cell; `rows` is its table of requests."""
+def prepare(
+    cell: Cell,
+    rows: pl.DataFrame,
+    roster: pl.DataFrame,
+    goals: Goals,
+    window: Window,
+    service: Service,
+    length: float | None,
+) -> CellFrames:
+    """The frames of one cell; `rows` is its table of requests, `length` the seconds of a window of fairness."""
     steps, spans = cell.table("steps"), cell.table("spans")
     outcome = rows.select("row", *(name for name in rows.columns if name not in ROSTER))
-    requests = roster.join(outcome, on="row", how="left", maintain_order="left").with_columns(
-        pl.col("due").fill_null(pl.col("arrival")),
-        pl.col("status").fill_null("unfinished"),
-        pl.col("generated_tokens", "recomputed_tokens", "evictions").fill_null(0),
+    requests = (
+        roster.join(outcome, on="row", how="left", maintain_order="left")
+        .join(stays(spans), on="row", how="left", maintain_order="left")
+        .with_columns(
+            pl.col("due").fill_null(pl.col("arrival")),
+            pl.col("status").fill_null("unfinished"),
+            pl.col("generated_tokens", "recomputed_tokens", "evictions").fill_null(0),
+        )
     )
     start = requests["due"].min() if len(requests) else None
     ends = [end for end in (requests["ended"].max(), steps["end"].max()) if end is not None]
@@ -87,18 +105,21 @@ def prepare(cell: Cell, rows: pl.DataFrame, roster: pl.DataFrame, goals: Goals, 
         "goal_ttft": pl.lit(goals.ttft, dtype=pl.Float64),
         "goal_tpot": pl.lit(goals.tpot, dtype=pl.Float64),
         "goal_e2e": pl.lit(goals.e2e, dtype=pl.Float64),
+        "goal_reading": pl.lit(goals.reading, dtype=pl.Float64),
+        **weights(service),
         "steady_start": pl.when(lasted).then(window.start),
         "steady_end": pl.when(lasted).then(window.end),
         "tokens_steady": pl.col("token_times").list.eval(inside).list.sum(),
         "tokens_drain": pl.col("token_times").list.eval(pl.element() > window.end).list.sum(),
     }
+    known = requests.with_columns(**constants)
     return CellFrames(
         cell,
-        requests.with_columns(**constants).with_columns(
-            entry.expression.alias(entry.name) for entry in of("requests", "each")
-        ),
+        known.with_columns(entry.expression.alias(entry.name) for entry in of("requests", "each")),
         steps.with_columns(
             **bounds, **work_columns(cell), **use_columns(cell), expected=expected_seconds(cell), busy=BUSY
         ),
         spans.with_columns(**bounds, slots=pl.lit(cell.slots, dtype=pl.Float64)),
+        windows(known, length),
+        backlogs(known),
     )

@@ -1,4 +1,4 @@
-"""Which groups the requests of a trace fall into: all, by user, by priority, by output length.
+"""Which groups the requests of a trace fall into: all, by user, by priority, by class of service, by output length.
 
 They are drawn from the trace as a whole, so they are the same in every cell, and a user whom nobody served stays in the
 table.
@@ -12,8 +12,8 @@ import polars as pl
 
 from replay.metrics.statistics import percentile
 
-BREAKDOWNS = ("all", "user", "priority", "length")
-NO_USER, NO_PRIORITY = "no user", "no priority"
+BREAKDOWNS = ("all", "user", "priority", "class", "length")
+NO_USER, NO_PRIORITY, NO_CLASS = "no user", "no priority", "no class"
 
 FACTS = ("request_id", "user", "session", "turn", "priority", "urgency", "slo", "deadline")
 SIZES = ("prompt_tokens", "output_tokens", "max_tokens", "arrival")
@@ -37,6 +37,8 @@ def roster(
         place_user=pl.col("user").rank("dense").fill_null(pl.len() + 1).cast(pl.Int32),  # "no user" comes last
         group_priority=pl.col("priority").cast(pl.String).fill_null(NO_PRIORITY),
         place_priority=(-pl.col("urgency")).rank("dense").cast(pl.Int32),  # the most urgent comes first
+        group_class=pl.col("slo").fill_null(NO_CLASS),
+        place_class=pl.col("slo").rank("dense").fill_null(pl.len() + 1).cast(pl.Int32),
         place_length=pl.sum_horizontal([pl.lit(0), *((lengths > edge).cast(pl.Int32) for edge in edges)]),
     ).with_columns(
         group_length=pl.col("place_length").replace_strict(dict(enumerate(bin_names(edges))), return_dtype=pl.String)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 
 from replay.registry import Registry
 
 Expression = Callable[[], pl.Expr]
-Table = Literal["requests", "steps", "spans"]
+Table = Literal["requests", "steps", "spans", "windows", "backlogs"]
+TABLES: tuple[Table, ...] = get_args(Table)
+"""What a run wrote; then, of each cell, windows of time and the times in which users had requests waiting."""
 Shape = Literal["each", "pooled", "one"]
 Better = Literal["lower", "higher"]
 

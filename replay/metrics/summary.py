@@ -9,9 +9,10 @@ import polars as pl
 
 from replay.metrics.frames import CellFrames, prepare, steady_window
 from replay.metrics.groups import BREAKDOWNS, roster
-from replay.metrics.metric import Metric, metrics, of
+from replay.metrics.metric import TABLES, Metric, metrics, of
 from replay.metrics.rates import good
 from replay.metrics.statistics import distribution
+from replay.metrics.windows import WINDOWS, window_length
 from replay.results import Run
 
 LABELS = {
@@ -36,10 +37,12 @@ FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`summary` is long, one value a row; `requests` has a row for each request of each cell, with its metrics."""
+    """`summary` is long, one value a row; `requests` has a row for each request of each cell, with its metrics, and
+    `windows` one for each window of time in which fairness is measured."""
 
     summary: pl.DataFrame
     requests: pl.DataFrame
+    windows: pl.DataFrame
 
 
 def measure(run: Run) -> Measured:
@@ -47,12 +50,14 @@ def measure(run: Run) -> Measured:
     each = {entry.name: pl.Float64 for entry in of("requests", "each")}
     request_schema = pl.Schema({**LABELS, **FACTS, **each, "good": pl.Float64})
     summaries, requests = [pl.DataFrame(schema=SUMMARY)], [pl.DataFrame(schema=request_schema)]
+    windows = [pl.DataFrame(schema=pl.Schema([*LABELS.items(), *WINDOWS.items()]))]
     for frames in cell_frames(run):
         labels = {name: pl.lit(getattr(frames.cell, name)) for name in LABELS if name != "cell"}
         labels["cell"] = pl.lit(frames.cell.name)
         summaries.append(summarise(frames).select(**labels, rest=pl.struct(pl.all())).unnest("rest"))
         requests.append(frames.requests.with_columns(**labels, good=good()).select(request_schema.names()))
-    return Measured(_stack(summaries), _stack(requests))
+        windows.append(frames.windows.with_columns(**labels))
+    return Measured(_stack(summaries), _stack(requests), _stack(windows))
 
 
 def _stack(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -67,9 +72,9 @@ def cell_frames(run: Run) -> Iterator[CellFrames]:
         tables = {cell.name: cell.table("requests") for cell in cells}
         expected = run.trace(trace).rows if all(cell.partial for cell in cells) else None
         known = roster(list(tables.values()), run.length_bins, expected)
-        window = steady_window(known)
+        window, length = steady_window(known), window_length(list(tables.values()), run.service.window)
         for cell in cells:
-            yield prepare(cell, tables.pop(cell.name), known, run.goals, window)
+            yield prepare(cell, tables.pop(cell.name), known, run.goals, window, run.service, length)
 
 
 def summarise(frames: CellFrames) -> pl.DataFrame:
@@ -80,7 +85,8 @@ def summarise(frames: CellFrames) -> pl.DataFrame:
         entries = [entry for entry in of("requests", "each", "one") if by == "all" or entry.grouped]
         parts.append(_requests_by(frames.requests, by, entries))
         parts += [_requests_by(rows, by, [metrics[name]]) for name, rows in pooled.items()]
-    for table, rows in (("steps", frames.steps), ("spans", frames.spans)):
+    for table in TABLES[1:]:
+        rows: pl.DataFrame = getattr(frames, table)
         entries = [metrics[name] for name in metrics if metrics[name].table == table]
         parts.append(_lengthen(rows.select(_values(entries)), entries, pl.lit("all"), pl.lit("all")))
     return pl.concat(parts)

@@ -8,15 +8,18 @@ from typing import Any
 
 from replay.metrics import metrics
 from replay.metrics.groups import BREAKDOWNS
+from replay.metrics.metric import TABLES
 from replay.metrics.notation import duration, percent, plural
 from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE
 from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
 from replay.report.findings import Findings
+from replay.report.isolation import isolation_section
 from replay.report.knowledge import admitted, predicted
 from replay.report.loads import sections
 from replay.report.prefixes import prefix_cache
 from replay.report.regime import regime
+from replay.report.service import fairness_tables
 from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
 from replay.report.utilisation import utilisation
 from replay.report.verdict import in_words, verdict
@@ -42,6 +45,8 @@ PICTURES = {
     "timeline": "Running, waiting and KV use over time",
     "batch_sizes": "Batch sizes that adapt, over time",
     "users": "Latency by user",
+    "service": "What each user received over time",
+    "windowed_difference": "How unevenly users were served over time",
     "roofline": "What was computed for each byte moved, under the machine's roof",
 }
 
@@ -171,7 +176,8 @@ def _goals(findings: Findings) -> str:
     goals = findings.run.goals
     asked = {"TTFT": goals.ttft, "TPOT": goals.tpot, "E2E": goals.e2e}
     texts = [f"{name} ≤ {duration(goal)}" for name, goal in asked.items() if goal is not None]
-    return ", ".join(texts) if texts else "none set, so goodput is not defined"
+    told = ", ".join(texts) if texts else "none set, so goodput is not defined"
+    return told if goals.reading is None else f"{told}; answers are read at {goals.reading:g} tokens/s"
 
 
 def results(findings: Findings, trace: str) -> list[str]:
@@ -186,6 +192,8 @@ def results(findings: Findings, trace: str) -> list[str]:
         arm_table(LATENCY, found, values),
         "### Throughput, goodput and fairness",
         arm_table(SERVICE, found, values),
+        *fairness_tables(findings, trace),
+        *isolation_section(findings, trace),
         "### How requests ended",
         arm_table(OUTCOMES, found, values, mark=False),
     ]
@@ -237,7 +245,6 @@ def validity(findings: Findings, problems: Sequence[str]) -> str:
 
 def definitions() -> str:
     """Every registered metric with its formula and unit."""
-    tables = ("requests", "steps", "spans")
-    names = sorted(metrics, key=lambda name: tables.index(metrics[name].table))
+    names = sorted(metrics, key=lambda name: TABLES.index(metrics[name].table))
     rows = [[f"`{name}`", metrics[name].formula, metrics[name].unit] for name in names]
     return markdown(["metric", "definition", "unit"], rows, words=3)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from replay.errors import ExperimentError, TraceError
-from replay.registry import Registry
+from replay.registry import Registry, nearest
 from replay.traces.durations import nanoseconds
 from replay.traces.table import Change, Trace
 from replay.traces.wording import counted, duration_text
@@ -177,6 +177,29 @@ def max_output(argument: object) -> Transform:
     tokens = whole("max_output", argument)
     capped = pl.col("output_tokens", "max_tokens").clip(upper_bound=tokens)
     return lambda trace: replace(trace, frame=trace.frame.with_columns(capped))
+
+
+@transforms.register("without_users")
+def without_users(argument: object) -> Transform:
+    """Leave out the requests of these users, and nothing else: { without_users = ["pipeline"] }"""
+    users = argument if isinstance(argument, list | tuple) else []
+    if not users or not all(isinstance(user, str) for user in users):
+        raise ExperimentError(f'without_users: {argument!r} is not a list of users, such as ["pipeline"]')
+
+    def leave_out(trace: Trace) -> Trace:
+        known = trace.frame["user"].drop_nulls().unique().sort().to_list()
+        for user in users:
+            if user not in known:
+                raise TraceError(
+                    f"{trace.path}: without_users names {user!r}, of whom there is no request; {nearest(user, known)}"
+                )
+        kept = trace.frame.filter(~pl.col("user").is_in(users).fill_null(value=False))
+        if kept.is_empty():
+            raise TraceError(f"{trace.path}: without_users = {list(users)} leaves no request")
+        declared = pl.col("max_tokens").fill_null(trace.frame["output_tokens"].max())  # what a policy may see stays
+        return replace(trace, frame=kept.with_columns(declared, pl.col("arrival") - pl.col("arrival").first()))
+
+    return leave_out
 
 
 def fit_hashes(frame: pl.DataFrame, block: int) -> pl.DataFrame:

@@ -239,7 +239,8 @@ def test_the_template_and_the_demo_are_experiments() -> None:
 
 
 def test_what_the_template_leaves_to_be_uncommented_is_right() -> None:
-    lines = re.findall(r"^# (\w+ += .*)$", TEMPLATE, flags=re.MULTILINE)
+    section = TEMPLATE.partition("[engine]")[2].partition("[modes]")[0]
+    lines = re.findall(r"^# (\w+ += .*)$", section, flags=re.MULTILINE)
     engine = tomllib.loads("\n".join(lines))
     assert {"prefix_cache", "swap_gb", "linears", "stop", "price_per_hour"} <= engine.keys()
     for name, value in engine.items():

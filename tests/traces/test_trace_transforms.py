@@ -208,6 +208,7 @@ ARGUMENTS = {
     "scale_tokens": st.floats(0.25, 4),
     "max_prompt": st.integers(1, 50),
     "max_output": st.integers(1, 50),
+    "without_users": st.sampled_from([["a"], ["b"]]),
 }
 
 
@@ -226,6 +227,7 @@ def hashed(tmp_path_factory):
             "output_tokens": [1, 9, 4, 70, 2, 33, 1],
             "max_tokens": [1, 10, None, 70, 64, 64, 2],
             "prefix_hashes": [list(range((tokens + 3) // 4)) for tokens in prompts],
+            "user": ["a", None, "b", "a", "b", None, "c"],
         }
     ).write_parquet(path, metadata={"block_size": "4"})
     return read_trace(path)
@@ -238,7 +240,12 @@ def test_whatever_is_applied_the_trace_stays_one_that_could_be_read(hashed, entr
     try:
         trace = applied(hashed, *entries)
     except TraceError as fault:
-        ways = ("less than one token of the hashes' blocks", "all requests arrive at once")
+        ways = (
+            "less than one token of the hashes' blocks",
+            "all requests arrive at once",
+            "of whom there is no request",
+            "leaves no request",
+        )
         assert any(way in str(fault) for way in ways)  # noqa: PT017  # there is no other way to fail here
         return
     frame = trace.frame
