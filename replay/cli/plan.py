@@ -122,7 +122,7 @@ def _from_options() -> tuple[list[tuple[Engine, tuple[int, int]]], list[Trace]]:
 
 def _from_experiment(file: Path) -> tuple[list[tuple[Engine, tuple[int, int]]], list[Trace]]:
     """The torch engines of an experiment, each with its largest step, and its traces as they are replayed."""
-    from replay.cli.catalogue import register_policies
+    from replay.cli.catalogue import register_policies, with_own_policies
     from replay.errors import ExperimentError
     from replay.experiment.document import read_document
     from replay.experiment.grid import cells
@@ -131,7 +131,8 @@ def _from_experiment(file: Path) -> tuple[list[tuple[Engine, tuple[int, int]]], 
     from replay.runner import open_traces
 
     register_policies()
-    experiment = load_experiment(read_document(file), str(file), file.parent)
+    document, _ = with_own_policies(read_document(file), file.parent)
+    experiment = load_experiment(document, str(file), file.parent)
     traces = open_traces(experiment)
     grid = cells(experiment, [trace.name for trace in traces])
     engines = dict.fromkeys(engine for engine, _ in experiment.engines if engine.kind == "torch")

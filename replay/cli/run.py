@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(dir_okay=False))
 @click.option("--trace", "traces", multiple=True, metavar="FILE", help="Replay this trace instead. Repeatable.")
-@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy, or `all`. Repeatable.")
+@click.option(
+    "--policy", "policies", multiple=True, metavar="NAME", help="Only this policy, `all`, or FILE.py:NAME. Repeatable."
+)
 @click.option("--mode", "modes", multiple=True, metavar="NAME", help="Only this mode. Repeatable.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N requests, after transforms.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any setting, as TOML. Repeatable.")
@@ -83,7 +85,9 @@ def _load(
     settings: tuple[str, ...],
 ) -> Experiment:
     """The experiment file with the options laid over it. An option that names things leaves only those."""
-    from replay.cli.catalogue import register_policies
+    from dataclasses import replace
+
+    from replay.cli.catalogue import register_policies, with_own_policies
     from replay.experiment.document import merged, parse_setting, paths_of, read_document
     from replay.experiment.loading import load_experiment, named_sections
 
@@ -104,7 +108,7 @@ def _load(
         origins["traces"] = "--trace"
         document["traces"] = list(traces)
     if policies:
-        document["policies"] = "all" if "all" in policies else _only(document.get("policies"), policies)
+        document["policies"] = _policies(document.get("policies"), policies)
     if modes:
         document["modes"] = _only(document.get("modes"), modes)
     if limit is not None:
@@ -115,7 +119,20 @@ def _load(
     source = file or "command line"
     if not file:
         document.setdefault("name", Path(traces[0]).stem if traces else "run")
-    return load_experiment(document, source, Path(file).parent if file else None, origins)
+    folder = Path(file).parent if file else None
+    named, origins = with_own_policies(document, folder, origins)
+    return replace(load_experiment(named, source, folder, origins), document=document)
+
+
+def _policies(section: object, names: tuple[str, ...]) -> str | dict[str, Any]:
+    """As `_only`; `all` are all registered ones, with the files that are named beside it."""
+    from replay.cli.policy_file import is_file
+    from replay.scheduler import policies
+
+    if "all" not in names:
+        return _only(section, names)
+    files = tuple(filter(is_file, names))
+    return _only(section, (*policies, *files)) if files else "all"
 
 
 def _only(section: object, names: tuple[str, ...]) -> dict[str, Any]:
