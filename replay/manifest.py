@@ -52,6 +52,7 @@ def _cell_entry(experiment: Experiment, trace: Trace, cell: Cell) -> dict[str, A
         "policy": cell.policy.name,
         "repeat": cell.repeat,
         "variant": cell.variant,
+        "policy_variant": cell.policy_variant,  # the part of it that is a setting of the policy's own
         "settings": cell.settings(),
         "simulated": cell.engine.kind == "simulated",
         "padded": mode.padded,

@@ -71,6 +71,7 @@ class Cell:
     mode: str
     policy: str
     variant: str = ""
+    policy_variant: str = ""  # the end of it: settings of the policy's own
     repeat: int = 0
     simulated: bool = False
     padded: bool = False  # answers are delivered together, at the end of the batch
@@ -88,6 +89,21 @@ class Cell:
     work: Work | None = None  # what FLOP and bytes of its steps are counted from
     ceilings: Ceilings | None = None  # of its device, as measured before the run
     device_use: Mapping[str, Any] | None = None  # memory and GPU use, as seen while it ran
+
+    @property
+    def named_policy(self) -> str:
+        """The policy, with what was swept of its own settings."""
+        return f"{self.policy} ({self.policy_variant})" if self.policy_variant else self.policy
+
+    @property
+    def rest(self) -> str:
+        """What was swept besides: of the engine and the mode."""
+        return self.variant.removesuffix(self.policy_variant).removesuffix(", ")
+
+    @property
+    def setting(self) -> str:
+        """The mode, with what was swept of it and of the engine."""
+        return f"{self.mode} ({self.rest})" if self.rest else self.mode
 
     @property
     def adapts(self) -> bool:

@@ -19,7 +19,8 @@ LONGEST = 120  # bytes of a folder's name; most file systems take 255
 
 @dataclass(slots=True, frozen=True)
 class Cell:
-    """One replay. `name` is a folder's name; `variant` says what differs from others of its mode and policy."""
+    """One replay. `name` is a folder's name; `variant` says what differs from others of its mode and policy, and
+    `policy_variant` which part of that is a setting of the policy's own."""
 
     name: str
     trace: int  # which of the traces as replayed
@@ -28,6 +29,7 @@ class Cell:
     policy: Choice
     repeat: int
     variant: str
+    policy_variant: str
 
     def settings(self) -> dict[str, Any]:
         """All settings in force."""
@@ -65,7 +67,8 @@ def _cell(
     policy: Choice,
 ) -> Cell:
     engine, engine_varied = experiment.engines[engine_number]
-    variant = ", ".join(_varied(engine_varied) + _varied(mode.varied) + _varied(policy.varied))
+    own = _varied(policy.varied)
+    variant = ", ".join(_varied(engine_varied) + _varied(mode.varied) + own)
     parts = [mode.name, policy.name, *variant.split(", ")] if variant else [mode.name, policy.name]
     if len(trace_names) > 1:
         parts.insert(0, trace_names[trace])
@@ -76,7 +79,7 @@ def _cell(
     while name in taken:
         name, number = f"{label}-{number}", number + 1
     taken.add(name)
-    return Cell(name, trace, engine, mode, policy, repeat, variant)
+    return Cell(name, trace, engine, mode, policy, repeat, variant, ", ".join(own))
 
 
 def _varied(settings: dict[str, Setting]) -> list[str]:

@@ -12,7 +12,8 @@ from replay.results import Cell, Run
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A trace, mode, policy and variant, with its repeats in order."""
+    """A trace, mode, policy and variant, with its repeats in order. What was swept of a policy's own settings is part
+    of its name: each is a policy that is held against others."""
 
     trace: str
     mode: str
@@ -54,7 +55,7 @@ def arms(run: Run) -> list[Arm]:
     """The arms of a run that left rows, in the order of the manifest."""
     found: dict[tuple[str, str, str, str], list[Cell]] = {}
     for cell in run.recorded:
-        found.setdefault((cell.trace, cell.mode, cell.policy, cell.variant), []).append(cell)
+        found.setdefault((cell.trace, cell.mode, cell.named_policy, cell.rest), []).append(cell)
     return [Arm(*key, cells=cells) for key, cells in found.items()]
 
 

@@ -112,7 +112,7 @@ class View:
 def views(run: Run, measured: Measured) -> list[View]:
     """A view for each trace; policies look alike in all of them."""
     found, values = arms(run), Values(measured.summary)
-    marks = policy_marks([cell.policy for cell in run.cells])
+    marks = policy_marks([cell.named_policy for cell in run.cells])
     return [
         View(
             run,

@@ -53,10 +53,9 @@ def _left_out(findings: Findings) -> list[str]:
     compared = {(arm.trace, arm.setting, arm.policy) for arm in findings.compared}
     missing: dict[tuple[str, str], list[str]] = {}
     for cell in findings.run.cells:
-        setting = f"{cell.mode} ({cell.variant})" if cell.variant else cell.mode
-        known = missing.setdefault((cell.trace, setting), [])
-        if (cell.trace, setting, cell.policy) not in compared and cell.policy not in known:
-            known.append(cell.policy)
+        known = missing.setdefault((cell.trace, cell.setting), [])
+        if (cell.trace, cell.setting, cell.named_policy) not in compared and cell.named_policy not in known:
+            known.append(cell.named_policy)
     told = []
     for (trace, setting), names in missing.items():
         if names:
