@@ -9,86 +9,57 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from replay.request import Request
 from replay.scheduler.admission import Admission, admissions
 from replay.scheduler.step import Step
 
 
-@dataclass(slots=True)
-class Stay:
-    """A request's stay in the pool, to come. Steps count from the one that is planned, which is 0.
-
-    Its next token comes in step `soonest` or later, up to `latest`, and from then on one in every step. With a `latest`
-    of infinity nothing is known of its pace, and it counts as long as it will ever be.
-    """
-
-    request: Request
-    held: int  # blocks that cost nothing any more: its own, or a newcomer's that residents hold already
-    freed: int  # blocks that nobody would hold if it left now
-    soonest: int
-    latest: float
-    rest: int = 1  # tokens of its answer to come, the next included: a guess
-
-    @property
-    def end(self) -> float:
-        """The last step in which it may hold anything."""
-        return self.latest + self.rest - 1
-
-    def growth(self, at: float, block_size: int) -> int:
-        """Blocks that it may hold in step `at` beside those that are held already."""
-        more = self.rest - 1 if math.isinf(self.latest) else int(max(0, min(at - self.soonest, self.rest - 1)))
-        return max(0, -(-(self.request.context + more) // block_size) - self.held)
-
-
 class Outlook:
     """What the residents, and one who may join them, will need. Nobody else is foreseen: who joins later is asked then.
 
-    It counts on decodes that get a token in every step, and on prompts that get what budget these leave. Where there
-    are more requests than one step serves, everybody counts as long as it will ever be. A block that several hold is
-    free again, as far as this goes, when one of them has left who held it alone: rather too late than too soon.
+    Steps count from the one that is planned, which is 0. It counts on decodes that get a token in every step, and on
+    prompts that get what budget these leave: so a next token comes in step `soonest` or later, up to `latest`. Where
+    nothing is known of a request's pace, it counts as long as it will ever be. A block that several hold is free again,
+    as far as this goes, when one of them has left who held it alone: rather too late than too soon.
     """
 
     def __init__(self, request: Request, step: Step) -> None:
+        self.requests = [*step.running, request]
         self._block_size = step.block_size
-        cached = -(-request.context // step.block_size) - step.blocks_to_reach(request, request.context)
         todo = request.context - (step.prefix_hit(request) or request.computed)
-        lacking = {one.row: one.todo - step.scheduled(one) for one in step.running}
-        lacking[request.row] = todo - min(todo, todo if step.budget is None else step.budget)
-        prompts = sum(lacking[one.row] for one in (*step.running, request) if one.prefilling)
-        limit, others = step.most_tokens, len(lacking) - 1
+        lacking = [one.todo - step.scheduled(one) for one in step.running]
+        lacking.append(todo - min(todo, todo if step.budget is None else step.budget))
+        prompts = sum(tokens for one, tokens in zip(self.requests, lacking, strict=True) if one.prefilling)
+        limit, others = step.most_tokens, len(step.running)
         steady = others < step.most_scheduled and (limit is None or others < limit)
-        self._stays = []
-        for one in (*step.running, request):
-            soonest, latest = 0, 0.0 if steady else math.inf
-            if lacking[one.row] and not one.prefilling:
-                latest = math.inf  # a decode that was passed over, who knows for how long
-            elif lacking[one.row] and steady and limit is not None:
-                soonest, latest = -(-lacking[one.row] // limit), -(-prompts // (limit - others))
-            held, freed = (cached, 0) if one is request else (step.holds(one), step.freed_by(one))
-            self._stays.append(Stay(one, held, freed, soonest, latest))
-        self._newcomer = self._stays[-1]
+        paces = [(0.0, 0.0 if steady else math.inf)] * len(lacking)
+        for place, one in enumerate(self.requests):
+            if lacking[place] and not one.prefilling:
+                paces[place] = (0.0, math.inf)  # a decode that was passed over, who knows for how long
+            elif lacking[place] and steady and limit is not None:
+                paces[place] = (-(-lacking[place] // limit), -(-prompts // (limit - others)))
+        self._soonest, self._latest = np.array(paces).T
+        self._context = np.array([one.context for one in self.requests])
+        shared = -(-request.context // step.block_size) - step.blocks_to_reach(request, request.context)
+        self._held = np.array([*map(step.holds, step.running), shared])  # blocks that cost nothing any more
+        self._freed = np.array([*map(step.freed_by, step.running), 0])  # and those that would be free if it left now
 
-    def fits(self, rest: Callable[[Request], int], room: int) -> bool:
-        """Whether `room` further blocks are enough, with `rest(request)` tokens of each answer still to come."""
-        for stay in self._stays:
-            stay.rest = rest(stay.request)
-        if sum(stay.growth(math.inf, self._block_size) for stay in self._stays) <= room:
-            return True  # even if nobody left
-        self._stays.sort(key=lambda stay: stay.end)
-        freed = left = 0
-        for stay in self._stays:  # it is fullest when somebody is about to leave
-            while self._stays[left].end < stay.end:
-                freed += self._stays[left].freed
-                left += 1
-            wanted = sum(one.growth(stay.end, self._block_size) for one in self._stays[left:])
-            kept = self._newcomer.held if self._newcomer.end >= stay.end else 0  # of what those who left held with it
-            if wanted - max(0, freed - kept) > room:
-                return False
-        return True
+    def fits(self, rest: Sequence[int], room: int) -> bool:
+        """Whether `room` further blocks are enough, with so many tokens of each answer still to come."""
+        more = np.array(rest) - 1
+        end = self._latest + more
+        at = end[:, None]  # it is fullest when somebody is about to leave
+        there = end >= at
+        grown = np.where(np.isinf(self._latest), more, np.clip(at - self._soonest, 0, more))
+        growth = np.maximum(0, -(-(self._context + grown) // self._block_size) - self._held)
+        left = (~there * self._freed).sum(axis=1) - there[:, -1] * self._held[-1]  # which the newcomer may hold on
+        return bool(((there * growth).sum(axis=1) - np.maximum(0, left) <= room).all())
 
 
 @admissions.register("future_peak")
@@ -107,10 +78,10 @@ class FuturePeak(Admission):
     headroom: ClassVar[bool] = False  # whole prompts and all growth are foreseen
 
     def admits(self, request: Request, step: Step) -> bool:
-        def rest(one: Request) -> int:
-            return min(math.ceil(step.expected_tokens(one)), one.max_tokens) - one.generated
-
-        return Outlook(request, step).fits(rest, step.free_blocks)
+        outlook = Outlook(request, step)
+        expected = [min(math.ceil(step.expected_tokens(one)), one.max_tokens) for one in outlook.requests]
+        rest = [tokens - one.generated for tokens, one in zip(expected, outlook.requests, strict=True)]
+        return outlook.fits(rest, step.free_blocks)
 
 
 @admissions.register("past_future")
@@ -144,11 +115,12 @@ class PastFuture(Admission):
 
     def admits(self, request: Request, step: Step) -> bool:
         outlook, room = Outlook(request, step), step.free_blocks - int(self.reserve * step.blocks)
-
-        def rest(one: Request) -> int:
-            return self._draw(one, step) - one.generated
-
-        return all(outlook.fits(rest, room) for _ in range(self.samples))
+        shorter = [bisect_right(self._lengths, one.generated) for one in outlook.requests]
+        for _ in range(self.samples):
+            futures = zip(outlook.requests, shorter, strict=True)
+            if not outlook.fits([self._draw(one, first, step) - one.generated for one, first in futures], room):
+                return False
+        return True
 
     def on_finish(self, request: Request, step: Step) -> None:
         if request.status != "completed":
@@ -158,8 +130,7 @@ class PastFuture(Admission):
         if len(self._recent) > self.window and (oldest := self._recent.popleft()) is not None:
             del self._lengths[bisect_left(self._lengths, oldest)]
 
-    def _draw(self, request: Request, step: Step) -> int:
-        """How long the answer of `request` may get in all."""
-        longer = bisect_right(self._lengths, request.generated)
-        drawn = step.random.randrange(longer, len(self._recent) + (longer == len(self._recent)))
+    def _draw(self, request: Request, shorter: int, step: Step) -> int:
+        """How long the answer of `request` may get in all, of which `shorter` recent ones were no longer than it is."""
+        drawn = shorter + int(step.random.random() * (len(self._recent) - shorter))
         return min(self._lengths[drawn], request.max_tokens) if drawn < len(self._lengths) else request.max_tokens
