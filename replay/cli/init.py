@@ -57,7 +57,8 @@ fair     = {}
 hybrid   = { band_s = 30.0 }
 
 [lengths]
-predictor = "oracle"     # what policies may know of output lengths: oracle, max_tokens, user_mean
+predictor = "oracle"     # what policies may know of output lengths; max_tokens, user_mean and history know no truth,
+                         # noisy, uniform, bucket and ranker a part of it
 
 [goals]                  # a request is good when it meets all of them
 ttft_ms = 500
