@@ -14,12 +14,12 @@ from replay.scheduler import Ordered, Request, Step, policy
 @policy("dfs_weight")
 @dataclass
 class DfsWeight(Ordered):
-    """All who share a prefix go one after another: depth first, where the most requests wait below.
+    """All who share a prefix go one after another, depth first: what the cache holds, then where the most wait below.
 
-    The tree is that of the full blocks that several waiting prompts begin with; SGLang's is what its cache holds. Of
-    branches that weigh the same, that of whoever came first is next; who ends at a node comes after those below it, and
-    who shares nothing comes last. Without a cache it is fifo. In each step in which somebody may join, it looks at
-    every block of every prompt that waits.
+    SGLang's tree is what its cache holds; here, the full blocks that several waiting prompts begin with are branches
+    too. Of branches that weigh the same, that of whoever came first is next; who ends at a node comes after those below
+    it, and who shares nothing comes last. Without a cache it is fifo. In each step in which somebody may join, it looks
+    at every block of every prompt that waits.
 
     Does badly: a request that shares nothing waits as long as others come who do.
     """
@@ -31,9 +31,10 @@ class DfsWeight(Ordered):
         came = sorted(step.waiting, key=lambda one: (one.due, one.row))
         below = Counter(key for request in came for key in request.block_keys)  # keys are chained: one is a node
         order = {key: number for number, key in enumerate(below)}  # as they came
+        cached = {key for one in came for key in one.block_keys[: step.prefix_hit(one) // step.block_size]}
 
-        def path(request: Request) -> list[tuple[int, int]]:
-            branches = [(-below[key], order[key]) for key in request.block_keys if below[key] > 1]
-            return [*branches, (0, 0)]  # where it ends: after every branch
+        def path(request: Request) -> list[tuple[int, int, int]]:
+            nodes = [key for key in request.block_keys if below[key] > 1 or key in cached]
+            return [*((key not in cached, -below[key], order[key]) for key in nodes), (2, 0, 0)]  # ends after branches
 
         yield from sorted(came, key=path)

@@ -85,8 +85,8 @@ class Deficits:
         self._known: dict[str | None, tuple[float, int]] = {}  # what is left after which round
 
     def of(self, user: str | None) -> float:
-        """What `user` may still receive; below 0, what it has received too much. It begins with nothing."""
-        left, since = self._known.setdefault(user, (0.0, self.round))
+        """What `user` may still receive; below 0, what it has received too much. It begins with a quantum."""
+        left, since = self._known.setdefault(user, (self._quantum, self.round))
         return left + self._quantum * min(self.round - since, self._refills(left))
 
     def rounds(self, user: str | None) -> int:

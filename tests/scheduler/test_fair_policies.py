@@ -23,7 +23,11 @@ from policies.vtc import Vtc
 from policies.wfq import Wfq
 from replay.contract.cases import MODES, Case, Engine, cases, check_outcome, engines, replay
 from replay.contract.simulation import Replayed, request, simulate
+from replay.errors import ExperimentError
 from replay.executors.interface import Batch
+from replay.experiment.faults import Faults
+from replay.experiment.options import options_of
+from replay.experiment.rules import make, validate_options
 from replay.replayer import Replayer
 from replay.request import Request
 from replay.scheduler import Policy, Step, policies
@@ -402,3 +406,19 @@ def test_nobody_is_let_in_more_often_than_the_limit_in_any_minute(
         instants = [instant for _, instant in entries]
         for first, later in zip(instants, instants[limit:], strict=False):
             assert later >= round(first + 60, 9)
+
+
+def test_an_experiment_gives_weights_as_a_table() -> None:
+    faults = Faults("x.toml")
+    (settings, varied), *more = validate_options(Vtc, {"weights": {"ada": 2.0, "bob": 1}}, "policies.vtc", faults)
+    assert settings["weights"] == {"ada": 2.0, "bob": 1.0}
+    assert (varied, more) == ({}, [])
+    assert make(Vtc, settings).weights == {"ada": 2.0, "bob": 1.0}
+    assert {option.name: option.default for option in options_of(Vtc)}["weights"] is None, "not given"
+    validate_options(Vtc, {"weights": {"ada": 0.0, "bob": "2"}}, "policies.vtc", faults)
+    with pytest.raises(ExperimentError) as wrong:
+        faults.raise_if_any()
+    assert str(wrong.value).splitlines() == [
+        "x.toml: policies.vtc.weights.ada: input should be greater than 0, not 0.0",
+        "x.toml: policies.vtc.weights.bob: input should be a valid number, not '2'",
+    ]
