@@ -16,6 +16,11 @@ class Broken(AssertionError):
         self.step: str | None = None  # `3, at 0.045 s`
         self.placed = False
 
+    @property
+    def of_ends(self) -> bool:
+        """Whether the replay did not come to its end, so that what was promised of it is not known."""
+        return isinstance(self, Stuck | Raised)
+
     def at(self, place: str) -> Self:
         """The same, said of a place in somebody's code."""
         self.args = (f"{self} ({place})",)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
-from replay.contract.expect import Broken, Raised, Stuck, Unfit
+from replay.contract.expect import Broken, Unfit
 from replay.contract.promises import Promise
 from replay.contract.shrinking import shrink
 from replay.contract.trials import Subject, Trial
@@ -40,7 +40,7 @@ class Breach:
     @property
     def of_ends(self) -> bool:
         """Whether the replay did not come to its end, so that the promise itself was not looked at."""
-        return isinstance(self.fault, Stuck | Raised)
+        return self.fault.of_ends
 
 
 def hold_to(
