@@ -12,11 +12,21 @@ from replay.reproduce.running import Figures
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One claim: whether it holds for each seed, and the mean of each figure of its order."""
+    """One claim: the figures of its order for each seed."""
 
     claim: Claim
-    kept: Sequence[bool]
-    means: Sequence[float | None]
+    seeds: Sequence[int]
+    terms: Sequence[Sequence[float | None]]
+
+    @property
+    def kept(self) -> list[bool]:
+        """Whether it holds, seed by seed."""
+        return [keeps(self.claim.order, terms) for terms in self.terms]
+
+    @property
+    def means(self) -> list[float | None]:
+        """Each figure's mean over the seeds."""
+        return [_mean(values) for values in zip(*self.terms, strict=True)]
 
     @property
     def holds(self) -> bool:
@@ -58,9 +68,7 @@ def find(recipe: Recipe, figures: Figures) -> Findings:
 
 
 def _finding(claim: Claim, recipe: Recipe, figures: Figures) -> Finding:
-    of_seeds = [_terms(claim, recipe, figures, seed) for seed in figures.seeds]
-    kept = [keeps(claim.order, terms) for terms in of_seeds]
-    return Finding(claim, kept, [_mean(terms) for terms in zip(*of_seeds, strict=True)])
+    return Finding(claim, figures.seeds, [_terms(claim, recipe, figures, seed) for seed in figures.seeds])
 
 
 def _terms(claim: Claim, recipe: Recipe, figures: Figures, seed: int) -> list[float | None]:

@@ -11,7 +11,7 @@ from replay.metrics import metrics
 from replay.metrics.notation import aligned, duration, enumerate_words, milliseconds, number, percent, plural, whole
 from replay.reproduce.findings import Finding, Findings
 from replay.reproduce.orders import Term
-from replay.reproduce.recipe import ONLY, Ours, Quantity, Recipe, statistic_of
+from replay.reproduce.recipe import ONLY, Claim, Ours, Quantity, Recipe, statistic_of
 from replay.reproduce.running import Figures, rows_of
 
 QUEUE = 0.01  # share of the time of steps in which anybody went without, below which there is no queue to order
@@ -127,32 +127,36 @@ def value_told(quantity: Quantity, value: float | None) -> str:
 
 
 def claim_told(finding: Finding) -> str:
-    """`holds (3 of 3 seeds): ...: static 194 < orca 347`, and what was recorded where that differs or fails."""
+    """`holds (3 of 3 seeds): ...: static 194 < orca 347`; where it fails for some seeds, their figures too."""
     claim = finding.claim
     verb = "holds" if finding.holds else "fails"
     ours = "our own expectation, " if claim.whose == "ours" else ""
-    what = f"{ours}{claim.says}: {order_told(finding)}"
-    told = f"{verb} ({sum(finding.kept)} of {plural(len(finding.kept), 'seed')}): {what}"
+    lines = [
+        f"{verb} ({sum(finding.kept)} of {plural(len(finding.kept), 'seed')}): "
+        f"{ours}{claim.says}: {order_told(finding, finding.means)}"
+    ]
     if not finding.as_recorded:
-        return f"{told}  <- recorded as one that {claim.recorded}"
-    return told if finding.holds else f"{told}\n  as recorded: {claim.reason}"
+        lines[0] += f"  <- recorded as one that {claim.recorded}"
+    if not finding.holds and any(finding.kept):
+        places = zip(finding.seeds, finding.kept, finding.terms, strict=True)
+        lines += [f"  but seed {seed}: {order_told(finding, terms)}" for seed, kept, terms in places if not kept]
+    if not finding.holds and finding.as_recorded:
+        lines.append(f"  as recorded: {claim.reason}")
+    return "\n".join(lines)
 
 
-def order_told(finding: Finding) -> str:
-    """The order with its figures: `static 194 < orca 347`."""
+def order_told(finding: Finding, figures: Sequence[float | None]) -> str:
+    """The order with figures: `static 194 < orca 347`."""
     claim = finding.claim
     words = []
     for place, term in enumerate(claim.order):
-        words.append(_term(term, claim.relative_to, finding, place // 2) if place % 2 == 0 else str(term))
-    relative = f" (each over {claim.relative_to})" if claim.relative_to else ""
-    return " ".join(words) + relative
+        words.append(_term(term, claim, figures[place // 2]) if place % 2 == 0 else str(term))
+    return " ".join(words) + (f" (each over {claim.relative_to})" if claim.relative_to else "")
 
 
-def _term(term: Term, relative_to: str | None, finding: Finding, place: int) -> str:
-    if not isinstance(term, str):
-        return value_told(finding.claim, float(term)) if relative_to is None else number(float(term))
-    mean = finding.means[place]
-    return f"{term} {number(mean) if relative_to else value_told(finding.claim, mean)}"
+def _term(term: Term, claim: Claim, figure: float | None) -> str:
+    told = value_told(claim, figure) if claim.relative_to is None else number(figure)
+    return f"{term} {told}" if isinstance(term, str) else told
 
 
 def outcome_told(findings: Findings, engine: str) -> str:
@@ -179,7 +183,7 @@ def summary_row(findings: Findings) -> list[str]:
     reason = recipe.document.outcome.reason
     if findings.as_recorded and reason:
         outcome += f": {reason}"
-    told = ours_told(findings) if findings.ours else order_told(findings.claims[0])
+    told = ours_told(findings) if findings.ours else order_told(findings.claims[0], findings.claims[0].means)
     return [recipe.name, recipe.reference, paper.claim, paper.figure or "not given", told, outcome]
 
 
