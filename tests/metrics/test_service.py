@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from runs import cell_entry, request_row, span_row, write_manifest, write_tables
 
 from replay.contract.simulation import request, simulate
-from replay.metrics import Measured, measure
+from replay.metrics import Measured, backlog, measure
 from replay.metrics.arms import arms
 from replay.metrics.backlog import MOST_USERS, furthest
 from replay.metrics.summary import cell_frames
@@ -257,7 +257,9 @@ def test_the_furthest_pair_is_that_of_trying_all(data: st.DataObject) -> None:
                 gap = abs(after[one, now] - after[other, now] - since)
                 expected[now] = np.nanmax([expected[now], gap])
                 most[now] = np.nanmax([most[now], gap])
-    difference, reached = furthest(backlogged, between, after)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backlog, "CHUNK", data.draw(st.integers(1, 7)))  # a time of waiting may span several
+        difference, reached = furthest(backlogged, between, after)
     np.testing.assert_allclose(difference, expected)
     np.testing.assert_allclose(reached, most)
 

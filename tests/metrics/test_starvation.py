@@ -93,7 +93,8 @@ def test_waiting_after_an_eviction_is_waiting(tmp_path: Path) -> None:
         request_row(1, priority=0, admitted=0.0, token_times=[4.0]),
     ]
     spans = [
-        span_row(0, 0, "decode", 0.0, 1.0, ending="evicted"),
+        span_row(0, 0, "prefill", 0.0, 0.5, ending="decode"),
+        span_row(0, 0, "decode", 0.5, 1.0, ending="evicted"),
         span_row(0, 0, "prefill", 3.0, 5.0, ending="decode"),
         span_row(0, 0, "decode", 5.0, 6.0, ending="completed"),
         span_row(1, 1, "decode", 0.0, 4.0, ending="completed"),
