@@ -5,14 +5,18 @@ The runner fills in how each cell ended. Whatever reads a run reads this, so its
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict
 from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from replay.experiment.grid import Cell
 from replay.experiment.loading import Experiment
 from replay.machine import hardware, versions
 from replay.predictors import predictors
+from replay.scheduler import policies
 from replay.traces.table import Trace
 
 FORMAT = 1
@@ -38,9 +42,16 @@ def new_manifest(experiment: Experiment, traces: list[Trace], cells: list[Cell],
         "seed": experiment.seed,
         "repeats": experiment.repeats,
         "engines": [],
+        "policies": [_policy_entry(name) for name in dict.fromkeys(choice.name for choice in experiment.policies)],
         "traces": [_trace_entry(trace) for trace in traces],
         "cells": [_cell_entry(experiment, traces[cell.trace], cell) for cell in cells],
     }
+
+
+def _policy_entry(name: str) -> dict[str, Any]:
+    """Which file a policy is from, and what was in it: one of somebody's own may be changed or gone tomorrow."""
+    path = Path(inspect.getfile(policies[name]))
+    return {"name": name, "path": str(path), "sha256": sha256(path.read_bytes()).hexdigest()}
 
 
 def _cell_entry(experiment: Experiment, trace: Trace, cell: Cell) -> dict[str, Any]:

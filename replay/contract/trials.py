@@ -40,6 +40,7 @@ class Subject:
     name: str
     make: Callable[[], Policy]
     breaks: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = SECONDS  # of computing, after which a replay is taken to be stuck
 
 
 @dataclass
@@ -106,7 +107,7 @@ def run(
 
     options |= {"predictor": trial.predictor, "check": check, "turn": look}
     try:
-        with _time_limit():
+        with _time_limit(subject.seconds):
             replayed = replay(trial.case, watch, trial.mode, trial.engine, rows, **options)
             check_empty(replayers)
     except Broken as fault:
@@ -130,17 +131,17 @@ def _told(fault: Exception, policy: str) -> Broken:
 
 
 @contextmanager
-def _time_limit() -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     """A loop that calls nothing is found by the clock alone: Stuck, with the line where it was found."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
 
     def found(number: int, frame: FrameType | None) -> None:
-        raise Stuck(f"`schedule` returns; this replay has computed for {SECONDS:g} s")
+        raise Stuck(f"`schedule` returns; this replay has computed for {seconds:g} s")
 
     before = signal.signal(signal.SIGVTALRM, found)
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
