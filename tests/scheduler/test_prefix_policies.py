@@ -220,6 +220,13 @@ def test_dlpm_keeps_deficits_in_their_range_and_two_who_always_wait_within_it_tw
         assert max(leads) - min(leads) <= 2 * (bound + quantum)
 
 
+def test_what_the_cache_held_costs_nothing() -> None:
+    # Of three prompts of 9 tokens the last two find 8: computed are 9 + 1 + 1, and three answers of 2 tokens.
+    policy = Dlpm(quantum=1000.0)
+    serve([[*X, 20], [*X, 30], [*X, 40]], policy, users=["ada"] * 3, outputs=[2, 2, 2])
+    assert policy._deficits.of("ada") == 1000 - (9 + 1 + 1) - 2 * 6
+
+
 def test_dlpm_finds_what_vtc_drives_out_and_stays_nearer_than_lpm() -> None:
     # Four prefixes that ada has and four of bob's own; a pool that holds one or two of them. By turns of service, vtc
     # goes from prefix to prefix as they came; dlpm stays with one as long as its user has something left.
