@@ -50,8 +50,6 @@ class PriorityPreempt(Ordered):
     def _losers(self, request: Request, step: Step) -> list[Request]:
         """Who may be evicted for a request, the first to go last; nobody if all of them are not enough."""
         less = [one for one in step.running if one.urgency + self.threshold < request.urgency]
-        if step.slots and step.refusal == "slots":  # as many get tokens as may in a step: only one of those helps
-            less = [one for one in less if step.scheduled(one)]
         room = step.free_blocks + sum(step.freed_by(one) + step.claim(one) for one in less)
         enough = step.slots + len(less) > 0 and room >= step.blocks_to_join(request)
         return sorted(less, key=lambda one: self.run_key(one, step)) if enough else []

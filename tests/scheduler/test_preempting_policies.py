@@ -93,6 +93,22 @@ def test_where_blocks_are_short_the_least_urgent_goes_and_no_more_than_needed() 
     assert [[share.request.row for share in batch.shares] for batch in replayed.batches][1] == [0, 2, 3]
 
 
+def test_what_must_be_left_to_those_who_stay_need_not_be_left_to_those_who_go() -> None:
+    # 4 blocks of a token, of which the first holds 2. The urgent one needs 3, and a fourth only if the first stays: 2 are
+    # free, and 2 come free with the first.
+    rows = [request(0, 0.000, 2, priority=0), request(1, 0.010, 3, priority=1)]
+    assert turns(simulate(rows, [2, 1], policy="priority_preempt", blocks=4, block_size=1)) == [0, 1, 0]
+
+
+def test_nobody_takes_the_room_of_one_that_was_evicted_in_the_same_step() -> None:
+    # 6 blocks of a token. In the third step the second gives up its three so that the first can grow: two stay free, and
+    # would be enough for the third and the first's next.
+    rows = [request(0, 0.0, 2, priority=2), request(1, 0.0, 3, priority=1), request(2, 0.010, 1, priority=0)]
+    replayed = simulate(rows, [4, 3, 1], policy="priority_preempt", blocks=6, block_size=1, max_running=3)
+    assert replayed.column("evictions") == [0, 1, 0]
+    assert replayed.column("admitted")[2] == 0.040
+
+
 def test_nobody_is_evicted_for_one_that_would_not_fit_all_the_same() -> None:
     # The urgent one needs 6 of 10 blocks. Its equal holds 5 and grows: the third's two are not enough.
     prompts, priorities = [5, 1, 6], [3, 0, 3]
