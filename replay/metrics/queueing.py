@@ -26,7 +26,7 @@ def steps_waited(requests: pl.DataFrame, steps: pl.DataFrame, *, padded: bool) -
     known = (until.is_not_null() & taken_in.is_not_null()).to_numpy()
     starts, ends = taken_in.fill_null(0.0).to_numpy(), until.fill_null(0.0).to_numpy()
     waited = np.searchsorted(opened, ends) - np.searchsorted(opened, starts)
-    if not padded:  # of steps that overlap, one may begin at the moment at which the next is planned
+    if not padded:  # a policy that leaves the engine idle holds who waits back without a step
         waited = np.maximum(waited, ends > starts)
     return pl.Series("steps_waited", np.where(known, waited, -1), dtype=pl.Int64).replace(-1, None)
 

@@ -66,6 +66,22 @@ def test_where_steps_overlap_a_wait_is_seen_all_the_same() -> None:
     assert waited(left) == [0, 1]
 
 
+def test_who_is_held_back_while_the_engine_is_idle_waited_too() -> None:
+    @dataclass
+    class Late(Ordered):
+        """Nobody joins before 50 ms."""
+
+        def admit(self, request: Request, step: Step) -> bool:
+            return super().admit(request, step) if step.now >= 0.05 else step.withhold()
+
+        def wake(self, now: float) -> float | None:
+            return 0.05
+
+    left = simulate([request(0), request(1, arrival=0.055)], [1, 1], policy=Late())
+    assert left.column("admitted") == [0.05, 0.06]
+    assert waited(left) == [1, 0], "no step was computed, and it waited all the same"
+
+
 def test_who_gave_up_waited_and_who_was_turned_away_did_not() -> None:
     steps = pl.DataFrame([step_row(step, step / 10, (step + 1) / 10) for step in range(5)])
     rows = [
