@@ -36,7 +36,7 @@ def admitted(findings: Findings) -> list[str]:
         elif rule != "headroom":
             rule = f"{rule}`"
         if rule != "headroom" and not cell.padded:
-            told.setdefault(rule, {})[cell.named_policy] = None
+            told.setdefault(rule, {})[cell.policy] = None
     return [f"admission by `{rule} under {enumerate_words(list(names))}" for rule, names in told.items()]
 
 

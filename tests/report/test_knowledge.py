@@ -50,7 +50,7 @@ def test_the_report_names_admission_rules_with_their_settings_and_policies(tmp_p
         "- admission by `sglang_ratio`"
         " (initial 0.7, floor 0.14, decay_steps 600, retract_steps 20, most 50) under fair",
     ]
-    assert "continuous (admission=past_future window 10)" in report
+    assert "| fifo (admission=past_future window 10) |" in report
     requests = pl.read_parquet(tmp_path / "out" / "cells" / "*" / "requests.parquet")
     assert (requests["status"] == "completed").all()
 
