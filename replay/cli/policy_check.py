@@ -85,6 +85,7 @@ def _held(subject: Subject, examples: int, seed: int, *, quiet: bool) -> list[Br
             click.echo(f"{label}  unknown {UNKNOWN}")
         else:
             broken.append(breach)
+            subject = subject.hurried() if breach.of_ends else subject
             click.echo(f"{label}  BROKEN  {promise.sentence}")
             click.echo("\n".join(["", *(f"  {line}" for line in told(breach)), ""]))
     return broken

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
@@ -18,7 +18,7 @@ from replay.contract.shrinking import shrink
 from replay.contract.trials import Subject, Trial
 
 AT_A_TIME = 3  # examples beside the simplest
-PATIENCE = 20.0  # seconds of looking for a smaller trial that breaks a promise
+PATIENCE = 15.0  # seconds of looking for a smaller trial that breaks a promise
 QUIET = settings(
     database=None,
     deadline=None,
@@ -69,7 +69,7 @@ def hold_to(
     if not found or not smallest(found[0].fault):
         return found[0] if found else None
     until = time.monotonic() + PATIENCE
-    hurried = replace(subject, seconds=subject.seconds / 8)  # of many that are stuck, each is waited for
+    hurried = subject.hurried()
 
     def breaks(trial: Trial) -> bool:
         breach = _breach(promise, hurried, trial) if time.monotonic() < until else None
