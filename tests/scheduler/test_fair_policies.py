@@ -24,7 +24,7 @@ from policies.wfq import Wfq
 from replay.contract.cases import MODES, Case, Engine, cases, check_outcome, engines, replay
 from replay.contract.simulation import Replayed, request, simulate
 from replay.errors import ExperimentError
-from replay.executors.interface import Batch
+from replay.executors.interface import Batch, CostModel
 from replay.experiment.faults import Faults
 from replay.experiment.options import options_of
 from replay.experiment.rules import make, validate_options
@@ -306,6 +306,31 @@ def test_to_know_lengths_beforehand_keeps_users_nearer() -> None:
     assert found[True] < found[False]
 
 
+@pytest.mark.parametrize(
+    ("declared", "counted"), [(2, [7, 7, 7, 9, 11, 13]), (10, [23, 23, 23, 23, 23, 13]), (5, [13, 13, 13, 13, 13, 13])]
+)
+def test_a_predicted_answer_is_settled_token_by_token_and_at_the_end(declared: int, counted: list[float]) -> None:
+    # A prompt of 3 and the declared answer count at admission. Tokens beyond it count as they come, to 3 + 2 * 5.
+    found = []
+
+    class Watched(Vtc):
+        def on_admit(self, request: Request, step: Step) -> None:
+            super().on_admit(request, step)
+            found.append(self.user_key(request.user, step))
+
+        def on_tokens(self, request: Request, tokens: int, new: int, seconds: float, step: Step) -> None:
+            super().on_tokens(request, tokens, new, seconds, step)
+            found.append(self.user_key(request.user, step))
+
+        def on_finish(self, request: Request, step: Step) -> None:
+            super().on_finish(request, step)
+            found[-1] = self.user_key(request.user, step)
+
+    asked = request(0, 0.0, 3, user="ada", max_tokens=declared)
+    simulate([asked], [5], policy=Watched(predict=True), predictor="max_tokens")
+    assert found == counted
+
+
 @settings(max_examples=30)
 @given(contest=contests(), quantum=st.sampled_from([0.5, 3.0, 20.0, 200.0]))
 def test_deficits_lie_between_what_one_admission_can_bring_and_a_quantum(
@@ -374,6 +399,13 @@ def test_a_rate_limit_holds_a_user_back_and_nobody_else() -> None:
     replayed = simulate(rows, [2] * 6, policy=RateLimit(per_minute=2), max_running=4)
     assert replayed.column("admitted") == [0.0, 0.0, 60.0, 60.0, 120.0, 0.010]
     assert "policy" in replayed.steps["bound"].to_list()
+
+
+def test_when_the_minute_is_over_it_is_first_come_first_served_again() -> None:
+    # A second each, one slot, one a minute. Ada's second waits from the start; at 60 s it is before all who came later.
+    rows = [request(row, row / 1000, user="ada" if row < 2 else str(row)) for row in range(72)]
+    replayed = simulate(rows, [1] * 72, policy=RateLimit(per_minute=1), max_running=1, cost=CostModel(fixed=1.0))
+    assert replayed.column("admitted")[:4] == [0.0, 60.0, 1.0, 2.0]
 
 
 def test_a_rate_limit_that_rejects_turns_away_whoever_is_too_much_when_it_comes() -> None:
