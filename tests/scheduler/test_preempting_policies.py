@@ -94,10 +94,11 @@ def test_where_blocks_are_short_the_least_urgent_goes_and_no_more_than_needed() 
 
 
 def test_what_must_be_left_to_those_who_stay_need_not_be_left_to_those_who_go() -> None:
-    # 4 blocks of a token, of which the first holds 2. The urgent one needs 3, and one for the first only if that stays:
-    # 2 are free, and 2 come free with the first.
-    rows = [request(0, 0.000, 2, priority=0), request(1, 0.010, 3, priority=1)]
-    assert turns(simulate(rows, [2, 1], policy="priority_preempt", blocks=4, block_size=1)) == [0, 1, 0]
+    # 4 blocks of a token, 2 held by each of two. The urgent one needs 3, and one for each of those only if they stay.
+    rows = [request(0, 0.000), request(1, 0.000), request(2, 0.010, 3, priority=1)]
+    replayed = simulate(rows, [2, 2, 1], policy="priority_preempt", blocks=4, block_size=1)
+    assert replayed.column("first_token") == [0.010, 0.010, 0.020]
+    assert replayed.column("evictions") == [1, 1, 0]
 
 
 def test_nobody_takes_the_room_of_one_that_was_evicted_in_the_same_step() -> None:
