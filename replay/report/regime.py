@@ -119,7 +119,9 @@ def no_queueing(found: Sequence[Arm], findings: Findings) -> str | None:
         if values:
             figures.append(f"{'at most ' if max(values) and len(found) > 1 else ''}{percent(max(values))} {told}")
     why = f": {' and '.join(figures)} (from {percent(QUEUEING)} on, there is a queue)" if figures else ""
-    return f"no queueing: policies cannot be told apart on this trace{why}."
+    swept = any("load" in trace.variant for trace in findings.run.traces)
+    hint = "" if swept else "; `loads` finds where they part"
+    return f"no queueing: policies cannot be told apart on this trace{why}{hint}."
 
 
 def shares(findings: Findings, arm: Arm, of: str = "") -> dict[str, float]:

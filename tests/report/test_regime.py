@@ -184,7 +184,7 @@ def test_no_queueing_is_said_with_its_rule_below_a_twentieth(tmp_path: Path) -> 
     assert (
         "Policies in continuous: no queueing: policies cannot be told apart on this trace: at most 2.5 % of requests "
         "waited beyond the first step that could admit them and 0 % of admitting steps left somebody waiting "
-        "(from 5 % on, there is a queue)."
+        "(from 5 % on, there is a queue); `loads` finds where they part."
     ) in told
     assert "no queueing" not in waiting_run(tmp_path / "two", 2), "2 of 40 are a twentieth"
     assert "no queueing" not in waiting_run(tmp_path / "left", 0, left_waiting=2)
