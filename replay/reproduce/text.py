@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replay.metrics import metrics
+from replay.metrics.contrasts import QUEUEING
 from replay.metrics.notation import aligned, duration, enumerate_words, milliseconds, number, percent, plural, whole
 from replay.reproduce.findings import Finding, Findings
 from replay.reproduce.orders import Term
 from replay.reproduce.recipe import ONLY, Claim, Ours, Quantity, Recipe, statistic_of
 from replay.reproduce.running import Figures, rows_of
 
-QUEUE = 0.01  # share of the time of steps in which anybody went without, below which there is no queue to order
+SMALL = 0.01  # a share of the time that is not worth a word
 MARKDOWN_HEADS = ("recipe", "paper", "what it claims", "the paper's figure", "ours, on a cost model", "outcome")
 
 
@@ -90,21 +91,24 @@ def table(recipe: Recipe, figures: Figures) -> str:
 
 
 def no_queue(recipe: Recipe, figures: Figures) -> list[str]:
-    """A warning for each workload on which no order could show."""
+    """A warning for the workloads on which no order could show: next to nobody waited, whatever the policy."""
     idle = [
         workload
         for workload in recipe.workloads
-        if all(
-            figures.bounds(arm, workload)["nothing"] > 1 - QUEUE for place, arm in rows_of(recipe) if place == workload
-        )
+        if not any(_queued(figures, arm, place) for place, arm in rows_of(recipe) if place == workload)
     ]
     where = "" if idle == [ONLY] else f" on {enumerate_words(idle)}"
     return [f"no queueing{where}: policies cannot be told apart", ""] if idle else []
 
 
+def _queued(figures: Figures, arm: str, workload: str) -> bool:
+    shares = (figures.mean(arm, workload, Quantity(metric=metric)) for metric in ("queued", "left_waiting"))
+    return any(share is not None and share >= QUEUEING for share in shares)
+
+
 def bounds_told(shares: dict[str, float]) -> str:
     """`blocks 65 %, nothing 35 %`: what is less than 1 % is left out."""
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items() if share >= QUEUE) or "nothing"
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items() if share >= SMALL) or "nothing"
 
 
 def column_name(quantity: Quantity) -> str:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from recipes import write_recipe
 
 from replay.cli import main
-from replay.reproduce.shelf import recipe_names
+from replay.cli.progress import Display
+from replay.reproduce.findings import find
+from replay.reproduce.running import run_recipe
+from replay.reproduce.shelf import find_recipe, recipe_names
+from replay.stopping import Stop
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -49,6 +54,13 @@ def test_the_exit_status_says_whether_the_outcome_is_the_one_on_record(
     assert ("holds (2 of 2 seeds)" if order.startswith('["sjf"') else "fails (0 of 2 seeds)") in out
     assert "slots 9" in out  # the regime: one slot is what everybody waits for
     assert not (tmp_path / "outputs").exists()
+
+
+def test_where_nobody_waits_that_is_said(tmp_path: Path, replay: Command) -> None:
+    file = write_recipe(tmp_path, changes={"max_running = 1": "max_running = 64", '"10ms"': '"60s"'})
+    told = "no queueing: policies cannot be told apart"
+    assert told in replay("reproduce", file, "--no-plots")[1]
+    assert told not in replay("reproduce", write_recipe(tmp_path), "--no-plots")[1]
 
 
 def test_what_is_kept_can_be_run_and_reported_again(tmp_path: Path, replay: Command) -> None:
@@ -92,3 +104,12 @@ def test_what_is_typed_wrong_ends_with_status_2(tmp_path: Path, replay: Command)
     assert ended == 2
     assert "outcom: there is no such setting" in error
     assert replay("reproduce", "sjf", "--all")[0] == 2
+
+
+def test_a_recipe_that_comes_with_replay_holds_as_recorded(tmp_path: Path) -> None:
+    whole = find_recipe("orca")
+    recipe = replace(whole, document=whole.document.model_copy(update={"seeds": [1]}))  # one seed: seconds
+    found = find(recipe, run_recipe(recipe, tmp_path, Display(quiet=True), Stop()))
+    assert [finding.kept for finding in found.claims] == [[True], [True]]
+    assert (found.result, found.as_recorded) == ("holds", True)
+    assert found.figures.bounds("orca", "")["blocks"] > 0.9  # the regime that it is meant to show
