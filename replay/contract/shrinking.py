@@ -40,7 +40,7 @@ def _plainer(trial: Trial) -> Iterator[Trial]:
         yield from _each(trial, name, lambda value, plain=plain: [plain])  # type: ignore[misc]  # bound at once
     for name in ("outputs", "prompts"):
         yield from _each(trial, name, _lower)
-    earlier = [arrival - case.arrivals[0] for arrival in case.arrivals]
+    earlier = [round(arrival - case.arrivals[0], 9) for arrival in case.arrivals]
     if earlier != case.arrivals:
         yield replace(trial, case=_copy(case, arrivals=earlier))
     for row, before in enumerate([0.0, *case.arrivals[:-1]]):
