@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,9 @@ from replay.executors.torch.shapes import SHAPES
 from replay.experiment.grid import cells
 from replay.experiment.loading import load_experiment
 from replay.experiment.settings import TORCH_ONLY, Engine
+from replay.predictors import predictors
+from replay.registry import Registry
+from replay.scheduler import admissions, policies
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -82,3 +87,14 @@ def test_the_page_on_the_engine_has_every_key_and_every_named_shape() -> None:
     assert keys.keys() == Engine.model_fields.keys()
     assert {key for key, star in keys.items() if star} == keys.keys() - TORCH_ONLY - {"kind"}
     assert f"({', '.join(f'`{name}`' for name in SHAPES)})" in table
+
+
+def test_the_catalogue_tells_of_every_policy_rule_and_predictor() -> None:
+    page = Path("docs/policies.md").read_text(encoding="utf-8")
+    catalogues: tuple[Registry[Any], ...] = (policies, admissions, predictors)
+    for registry in catalogues:
+        for name in registry:
+            rule = (inspect.getdoc(registry[name]) or "").splitlines()[0]
+            assert f"| `{name}` | {rule} |" in page, f"docs/policies.md: {registry.kind} {name!r} and its rule"
+    named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert set(named) <= {*policies, *admissions, *predictors}, "and of none that is not there"
