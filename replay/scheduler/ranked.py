@@ -37,6 +37,7 @@ class Ranked(Policy):
     bypass: ClassVar[int] = 0  # waiting requests that may be skipped in a step because they do not fit
 
     _queue: WaitingHeap[tuple[float, ...]] = field(default_factory=WaitingHeap, init=False, repr=False)
+    _lost: Rank = field(init=False, repr=False)  # the best of those evicted in the step at hand, where somebody was
 
     @abstractmethod
     def key(self, request: Request, step: Step) -> tuple[float, ...]:
@@ -55,7 +56,8 @@ class Ranked(Policy):
         waiting = self._waiting(step)
         skipped = 0
         for rank, request in heapq.merge(running, waiting):
-            if step.full:
+            if step.full:  # whoever is next goes without, be it one who waits or one who runs
+                step.withhold("slots" if len(step.shares) >= step.most_scheduled else "budget")
                 break
             if request.state == "running":
                 self._go_on(rank, request, step, running)
@@ -69,6 +71,9 @@ class Ranked(Policy):
 
     def enqueue(self, request: Request, step: Step) -> None:
         request.memory["ranked"] = request.furthest  # what it has to make good once it is back
+        if request.row in step.evicted:
+            rank = self._rank(request, step)
+            self._lost = rank if len(step.evicted) == 1 else min(rank, self._lost)
         if not self.dynamic:
             self._queue.push(request, self.key(request, step))
 
@@ -92,8 +97,10 @@ class Ranked(Policy):
             if taken[1].row not in step.evicted:  # it stands among the running ones still
                 yield taken
 
-    def _losers(self, rank: Rank, step: Step, running: Sequence[tuple[Rank, Request]]) -> Iterator[Request]:
+    def _losers(self, rank: Rank, step: Step, running: list[tuple[Rank, Request]]) -> Iterator[Request]:
         """Who may be evicted for one of this rank, the worst first. They have not had their turn: none has tokens."""
+        while running and running[-1][1].row in step.evicted:
+            running.pop()  # so that each is met once, however many join in their places
         for (key, *_), loser in reversed(running):
             if key <= rank[0]:
                 return
@@ -104,25 +111,28 @@ class Ranked(Policy):
         """Whether a running request may not be evicted: by its own right, or as it has to make good an eviction."""
         return request.computed <= request.memory["ranked"] or self.pinned(request, step)
 
-    def _go_on(self, rank: Rank, request: Request, step: Step, running: Sequence[tuple[Rank, Request]]) -> None:
+    def _go_on(self, rank: Rank, request: Request, step: Step, running: list[tuple[Rank, Request]]) -> None:
         losers = self._losers(rank, step, running)
         while not step.run(request, self.chunk(request, step)) and step.refusal == "blocks":
             loser = next(losers, None)
             if loser is None or not step.evict(loser):
                 return
 
-    def _join(self, rank: Rank, request: Request, step: Step, running: Sequence[tuple[Rank, Request]]) -> bool:
-        if step.evicted and rank > min(self._rank(one, step) for one in step.evicted.values()):
+    def _join(self, rank: Rank, request: Request, step: Step, running: list[tuple[Rank, Request]]) -> bool:
+        if step.evicted and rank > self._lost:
             return step.withhold("blocks")
         if not step.affords(request):
             return False
-        losers = list(self._losers(rank, step, running))
-        wanted = step.blocks_to_join(request) - sum(map(step.claim, losers))
-        if step.slots + len(losers) <= 0:
-            return step.withhold("slots")
-        if step.residents and step.free_blocks + sum(map(step.freed_by, losers)) < wanted:
-            return step.withhold("blocks")
-        for loser in losers:
+        slots = 1 + step.residents - step.size  # that losers must leave, as with the blocks: no more are looked at
+        blocks = step.blocks_to_join(request) - step.free_blocks if step.residents else 0
+        for loser in self._losers(rank, step, running):
+            if slots <= 0 and blocks <= 0:
+                break
+            slots -= 1
+            blocks -= step.freed_by(loser) + step.claim(loser)
+        if slots > 0 or blocks > 0:
+            return step.withhold("slots" if slots > 0 else "blocks")
+        for loser in self._losers(rank, step, running):
             if step.slots > 0 and step.free_blocks >= step.blocks_to_join(request):
                 break
             step.withhold("slots" if step.slots <= 0 else "blocks")  # what the loser goes without
