@@ -39,7 +39,10 @@ class Flight:
 
 
 def _bound(state: State, step: Step) -> str:
-    """What a request went without for, in this step: the gate too when nobody asked because it was closed."""
+    """What a request went without for, in this step: the gate too when nobody asked because it was closed; and the
+    policy when it has evicted somebody for no other reason."""
     if step.bound is not None:
         return step.bound
+    if step.evicted:
+        return "policy"
     return "gate" if state.waiting and not step.gate else "nothing"

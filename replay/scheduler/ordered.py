@@ -88,7 +88,9 @@ class Ordered(Policy):
             if not self.admit(request, step):
                 skipped += 1
                 if skipped > self.bypass:
-                    break
+                    return
+        if step.waiting_count > len(step.evicted):
+            step.withhold()  # `order` left somebody out; whoever was refused has had a reason noted before
 
     def admit(self, request: Request, step: Step) -> bool:
         """Let one who waits join, if the admission rule and the step agree."""

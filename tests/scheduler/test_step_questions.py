@@ -62,6 +62,20 @@ def test_a_rule_of_the_policys_own_is_what_binds_a_step() -> None:
     assert replayed.steps["running"].max() == 1
 
 
+def test_whom_an_order_leaves_out_is_held_back_by_the_policy() -> None:
+    @dataclass
+    class Odd(Ordered):
+        """Rows with odd numbers, while there are any."""
+
+        def order(self, step: Step) -> Iterator[Request]:
+            rows = sorted(step.waiting, key=lambda one: one.row)
+            yield from [one for one in rows if one.row % 2] or rows
+
+    replayed = simulate([request(row) for row in range(3)], [2, 2, 2], policy=Odd())
+    assert replayed.column("admitted") == [0.010, 0.0, 0.010]
+    assert replayed.steps["bound"].to_list() == ["policy", "nothing", "nothing"]
+
+
 def test_a_chunk_is_the_most_that_a_request_is_given() -> None:
     @dataclass
     class Small(Ordered):
