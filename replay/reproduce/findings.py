@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from replay.reproduce.document import Claim, Ours, Quantity
 from replay.reproduce.orders import Entry, Term, keeps
-from replay.reproduce.recipe import ONLY, Claim, Ours, Quantity, Recipe
+from replay.reproduce.recipe import ONLY, Recipe
 from replay.reproduce.running import Figures
 
 

@@ -1,4 +1,4 @@
-"""A recipe as it is written down: the paper, the workload, the arms, the claims and the outcome on record.
+"""A recipe that can be run: a file that was read, and in which all names are those of what there is.
 
 It says what is wrong with a file, and runs nothing.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
 
 from replay.errors import ExperimentError
 from replay.experiment.document import merged, read_document
@@ -21,101 +19,12 @@ from replay.metrics.groups import BREAKDOWNS
 from replay.metrics.statistics import PERCENTILES, percentile_name
 from replay.registry import nearest
 from replay.reproduce.arms import Arm, arms_of
-from replay.reproduce.orders import Entry, check_order, entries
+from replay.reproduce.document import Claim, Document, Ours, Paper, Quantity, statistic_of
+from replay.reproduce.orders import Entry, Term, check_order, entries
 from replay.traces.specification import checked_spec
 
-STRICT = ConfigDict(strict=True, extra="forbid", frozen=True)
 DISTRIBUTION = ("n", "mean", "min", *map(percentile_name, PERCENTILES), "max")
 ONLY = ""  # the name of a workload that is the only one
-
-Recorded = Literal["holds", "fails"]
-
-
-class Paper(BaseModel):
-    """What is run again. `figure` is the paper's own, with its unit, where it was looked up."""
-
-    model_config = STRICT
-
-    title: str
-    authors: str
-    venue: str
-    year: int
-    claim: str
-    figure: str | None = None
-    note: str | None = None  # what is not as in the paper
-
-
-class Quantity(BaseModel):
-    """A figure of the summary of a run: a metric, its statistic, and of whom."""
-
-    model_config = STRICT
-
-    metric: str
-    statistic: str | None = None  # unset: the mean of a distribution, or the one value that there is
-    by: str = "all"
-    group: str | None = None
-    workload: str | None = None
-
-
-class Ours(Quantity):
-    """The figure that stands beside the paper's: of one arm, or of one arm over another."""
-
-    of: str
-    over: str | None = None
-
-
-class Claim(Quantity):
-    """An order of figures: `["static", "<", "orca"]`, with names of arms or numbers, which must hold for every seed.
-
-    With `relative_to`, each arm's figure is divided by that arm's. `whose` says who expects it: the paper, whose claims
-    decide the outcome, or we. `recorded` is what was found when the recipe was written; where that is "fails",
-    `reason` says why.
-    """
-
-    says: str
-    whose: Literal["paper", "ours"] = "paper"
-    order: list[str | int | float] = Field(min_length=3)
-    relative_to: str | None = None
-    recorded: Recorded = "holds"
-    reason: str | None = None
-
-
-class Outcome(BaseModel):
-    """What was found when the recipe was written."""
-
-    model_config = STRICT
-
-    result: Literal["holds", "not reproduced"]
-    measured: str
-    reason: str | None = None
-
-
-class Torch(BaseModel):
-    """How the recipe is scaled down for a real engine, which runs in real time."""
-
-    model_config = STRICT
-
-    workload: dict[str, Any]
-    experiment: dict[str, Any]
-
-
-class Document(BaseModel):
-    """The whole file."""
-
-    model_config = STRICT
-
-    paper: Paper
-    regime: str  # where the claim can be seen at all, and how the recipe comes to it
-    seeds: list[int] = Field([1, 2, 3], min_length=1)
-    workload: dict[str, Any] | None = None
-    workloads: dict[str, dict[str, Any]] = {}
-    experiment: dict[str, Any]
-    arms: dict[str, dict[str, Any]] = Field(min_length=1)
-    show: list[Quantity] = []
-    ours: Ours | None = None
-    claims: list[Claim] = Field(min_length=1)
-    outcome: Outcome
-    torch: Torch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +56,6 @@ class Recipe:
             for group in _groups(one)
         ]
         return list(dict.fromkeys(plain))
-
-
-def statistic_of(quantity: Quantity) -> str:
-    """The statistic that is meant, where none is named too."""
-    if quantity.statistic is not None:
-        return quantity.statistic
-    entry = metrics[quantity.metric]
-    return entry.statistic if entry.shape == "one" else "mean"
 
 
 def read_recipe(file: Path, *, torch: bool = False) -> Recipe:
@@ -251,7 +152,7 @@ def _check_entry(entry: Entry, quantity: Quantity, recipe: Recipe, path: str, fa
 
 def _groups(quantity: Quantity) -> list[str | None]:
     """The groups that a quantity is asked of, by itself or in an order."""
-    named: list[str | int | float] = []
+    named: list[Term] = []
     if isinstance(quantity, Claim):
         named = quantity.order
     elif isinstance(quantity, Ours):

@@ -20,7 +20,8 @@ from replay.experiment.loading import load_experiment
 from replay.metrics import measure
 from replay.metrics.engine import BOUNDS
 from replay.reproduce.arms import Arm
-from replay.reproduce.recipe import ONLY, Quantity, Recipe, statistic_of
+from replay.reproduce.document import Quantity, statistic_of
+from replay.reproduce.recipe import ONLY, Recipe
 from replay.results import read_run
 from replay.runner import Observer, Runner, open_traces
 from replay.stopping import Stop

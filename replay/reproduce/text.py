@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from replay.metrics import metrics
 from replay.metrics.contrasts import QUEUEING
 from replay.metrics.notation import aligned, duration, enumerate_words, milliseconds, number, percent, plural, whole
+from replay.reproduce.document import Claim, Ours, Quantity, statistic_of
 from replay.reproduce.findings import Finding, Findings
 from replay.reproduce.orders import Term
-from replay.reproduce.recipe import ONLY, Claim, Ours, Quantity, Recipe, statistic_of
+from replay.reproduce.recipe import ONLY, Recipe
 from replay.reproduce.running import Figures, rows_of
 
 SMALL = 0.01  # a share of the time that is not worth a word
@@ -52,8 +53,8 @@ def measured_on(recipe: Recipe, figures: Figures, engine: str) -> str:
     parts += [f"{1000 * cost[name]:.4g} ms {what}" for name, what in each.items() if cost.get(name)]
     kind = "simulated engine, no hardware" if engine == "simulated" else "torch engine, in real time"
     verb = "a step takes" if engine == "simulated" else "a step was fitted to take"
-    known = {arm.experiment.predictor.name for arm in recipe.arms.values()}
-    lengths = f"lengths as {known.pop()} knows them" if len(known) == 1 else "lengths as each arm says"
+    known = _predictors(recipe)
+    lengths = f"lengths as {min(known)} knows them" if len(known) == 1 else "lengths as each arm's predictor knows them"
     return f"{kind}: {verb} {' + '.join(parts)}; {lengths}; means over {plural(len(recipe.document.seeds), 'seed')}"
 
 
@@ -81,6 +82,8 @@ def table(recipe: Recipe, figures: Figures) -> str:
     for workload, name in rows_of(recipe):
         arm = recipe.arms[name]
         policy = arm.policy if arm.mode == "continuous" else f"{arm.policy}, {arm.mode}"
+        if len(_predictors(recipe)) > 1:
+            policy += f", {arm.experiment.predictor.name}"
         values = [value_told(one, figures.mean(name, workload, one)) for one in columns]
         evictions = whole(figures.mean(name, workload, Quantity(metric="evictions")))
         ended = [figures.mean(name, workload, Quantity(metric=metric)) or 0.0 for metric in ("completed", "requests")]
@@ -88,6 +91,10 @@ def table(recipe: Recipe, figures: Figures) -> str:
         row = [name, policy, *values, evictions, completed, bounds_told(figures.bounds(name, workload))]
         lines.append([workload, *row] if named else row)
     return aligned([*heads, "evictions", "completed", "time bound by"], lines, words=2 + named)
+
+
+def _predictors(recipe: Recipe) -> set[str]:
+    return {arm.experiment.predictor.name for arm in recipe.arms.values()}
 
 
 def no_queue(recipe: Recipe, figures: Figures) -> list[str]:
