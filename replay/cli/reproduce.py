@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from replay.stopping import Stop
 
 PICTURES = Path("outputs") / "reproduce"
+Table = Literal["plain", "markdown"] | None
 
 
 class _WithSigns(click.Command):
@@ -34,7 +35,7 @@ class _WithSigns(click.Command):
 @click.command("reproduce", cls=_WithSigns)
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every recipe, and one table of them.")
-@click.option("--markdown", is_flag=True, help="The table of all as Markdown.")
+@click.option("--markdown", is_flag=True, help="A table as Markdown, of all or of one.")
 @click.option("--show", is_flag=True, help="Print the files that a recipe comes to; run nothing.")
 @click.option("--keep", type=click.Path(path_type=Path), metavar="FOLDER", help="Leave traces, experiments, runs here.")
 @click.option("--engine", type=click.Choice(["simulated", "torch"]), default="simulated", show_default=True)
@@ -88,7 +89,8 @@ def reproduce(
     try:
         with signals.installed():
             quiet = bool((options or {}).get("quiet"))
-            status = _run(recipes, keep, engine, signals, quiet=quiet, plots=plots, table=everything, markdown=markdown)
+            table: Table = "markdown" if markdown else "plain" if everything else None
+            status = _run(recipes, keep, engine, signals, quiet=quiet, plots=plots, table=table)
     except Interrupted as stopped:
         click.echo(f"replay: {stopped}", err=True)
         status = stopped.exit_status
@@ -126,10 +128,9 @@ def _run(
     *,
     quiet: bool,
     plots: bool,
-    table: bool,
-    markdown: bool,
+    table: Table,
 ) -> int:
-    """Run recipes one after the other, print each, and the table of all at the end."""
+    """Run recipes one after the other, print each (unless Markdown is wanted), and the table of them at the end."""
     from replay.cli.progress import Display
     from replay.reproduce import text
     from replay.reproduce.running import Stopped
@@ -142,14 +143,15 @@ def _run(
             except Stopped:
                 return int(signals.exit_status or 1)
             found.append(findings)
-            if not (table and markdown):
+            if table != "markdown":
                 click.echo(text.told(findings, engine))
             if plots:
-                _draw(findings, engine, keep)
-            click.echo(err=markdown)
-    if table:
-        rows = [text.summary_row(findings) for findings in found]
-        click.echo(text.markdown(rows) if markdown else _short(found))
+                _draw(findings, engine, keep, aside=table == "markdown")
+            click.echo(err=table == "markdown")
+    if table == "markdown":
+        click.echo(text.markdown([text.summary_row(findings) for findings in found]))
+    elif table == "plain":
+        click.echo(_short(found))
     return 0 if engine != "simulated" or all(findings.as_recorded for findings in found) else 1
 
 
@@ -168,11 +170,12 @@ def _findings(recipe: Recipe, keep: Path | None, display: Display, stop: Stop) -
         return find(recipe, run_recipe(recipe, folder, _Across(display, recipe.name, cells_of(recipe)), stop))
 
 
-def _draw(findings: Findings, engine: str, keep: Path | None) -> None:
+def _draw(findings: Findings, engine: str, keep: Path | None, *, aside: bool) -> None:
+    """Draw the picture and say where it is: `aside`, on stderr, where standard output is a document."""
     from replay.reproduce.picture import draw
 
     folder = PICTURES if keep is None else keep / findings.recipe.name
-    click.echo(f"picture: {draw(findings, engine, folder / f'{findings.recipe.name}.png')}")
+    click.echo(f"picture: {draw(findings, engine, folder / f'{findings.recipe.name}.png')}", err=aside)
 
 
 def _short(found: list[Findings]) -> str:

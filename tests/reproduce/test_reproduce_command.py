@@ -56,6 +56,17 @@ def test_the_exit_status_says_whether_the_outcome_is_the_one_on_record(
     assert not (tmp_path / "outputs").exists()
 
 
+def test_a_table_for_a_document_is_all_that_is_printed(tmp_path: Path, replay: Command) -> None:
+    ended, out, error = replay("reproduce", write_recipe(tmp_path), "--markdown")
+    assert ended == 0, error
+    head, line, row = out.splitlines()
+    assert head.startswith("| recipe | paper | what it claims | the paper's figure | ours, on a cost model | outcome |")
+    assert line == "| --- | --- | --- | --- | --- | --- |"
+    assert row.startswith("| small | Smith, NRLQ, 1956 | shortest first has the smallest mean | not given | 0.")
+    assert row.endswith("mean e2e of sjf over fifo | holds (1 of 1 claim) |")
+    assert "picture: outputs/reproduce/small.png" in error
+
+
 def test_where_nobody_waits_that_is_said(tmp_path: Path, replay: Command) -> None:
     file = write_recipe(tmp_path, changes={"max_running = 1": "max_running = 64", '"10ms"': '"60s"'})
     told = "no queueing: policies cannot be told apart"
