@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from replay.metrics import Measured
 from replay.metrics.arms import Arm, Values, arms
+from replay.metrics.few import few
 from replay.plots.canvas import mark
 from replay.results import Cell, Run
 
@@ -40,7 +41,7 @@ LINE = 90  # characters that fit under the narrowest picture
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One trace of a run. `policies` and `settings` are in their fixed order."""
+    """One trace of a run. `policies` and `settings` are in their fixed order; of many policies, the few to be shown."""
 
     run: Run
     trace: str
@@ -52,6 +53,7 @@ class View:
     policies: Sequence[str]
     settings: Sequence[str]
     marks: dict[str, tuple[str, str]]
+    left_out: str | None = None  # which of many policies are shown; the others are in no picture
 
     def arm(self, setting: str, policy: str) -> Arm | None:
         """The arm of a mode (with its variant) and policy, if it was run."""
@@ -106,13 +108,17 @@ class View:
             more = f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else ""
             # lag is all that makes a cell invalid; its milliseconds are in the report
             remarks.append(f"invalid: {'; '.join(labels[:MOST_NAMED])}{more} (arrivals were taken in too late)")
-        return fill("; ".join(remarks), LINE) or None
+        few = self.left_out if len({cell.named_policy for cell in cells}) > 1 else None
+        return "\n".join(fill(text, LINE) for text in (few, "; ".join(remarks)) if text) or None
 
 
 def views(run: Run, measured: Measured) -> list[View]:
-    """A view for each trace; policies look alike in all of them."""
-    found, values = arms(run), Values(measured.summary)
-    marks = policy_marks([cell.named_policy for cell in run.cells])
+    """A view for each trace; policies look alike in all of them, and of many the same few are shown."""
+    every, values = arms(run), Values(measured.summary)
+    chosen = few(every, values)
+    found = [arm for arm in every if arm.policy in chosen.policies]
+    ran = [cell.named_policy for cell in run.cells]
+    marks = policy_marks(ran if chosen.left_out is None else chosen.policies)
     return [
         View(
             run,
@@ -125,6 +131,7 @@ def views(run: Run, measured: Measured) -> list[View]:
             list(marks),
             list(dict.fromkeys(arm.setting for arm in found if arm.trace == trace)),
             marks,
+            chosen.left_out,
         )
         for trace in dict.fromkeys(arm.trace for arm in found)
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.colors import to_hex
-from pictures import ALWAYS, drawn, one_request, two_panels, words
+from pictures import ALWAYS, drawn, one_request, two_panels, view, words
 from runs import cell_entry, request_row, span_row, step_row, write_manifest, write_tables
 
 from replay.plots.canvas import log_ticks
@@ -120,3 +120,24 @@ def test_no_title_is_cut_where_a_picture_is_narrow(tmp_path: Path, name: str) ->
     figure = drawn(name, one_request(tmp_path))
     (title,) = (text for text in figure.texts if text.get_weight() == "bold")
     assert title.get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_of_twelve_policies_eight_are_drawn_each_in_its_own_colour_and_the_others_are_told(tmp_path: Path) -> None:
+    cells = []
+    names = ["fifo", *(f"own{place}" for place in range(11))]
+    for place, policy in enumerate(names):
+        first = 0.1 + 0.01 * place
+        rows = [request_row(row, user="ana", token_times=[first, first + 0.1]) for row in range(3)]
+        spans = [span_row(row, row, "decode", 0.0, first + 0.1) for row in range(3)]
+        write_tables(tmp_path / "cells" / f"continuous-{policy}", rows, [step_row(0, 0.0, 1.0, running=3)], spans)
+        cells.append(cell_entry(f"continuous-{policy}"))
+    folder = write_manifest(tmp_path, cells, rows=3)
+    seen = view(folder)
+    assert seen.policies == ["fifo", "own0", "own1", "own2", "own3", "own8", "own9", "own10"]
+    assert len({seen.colour(policy) for policy in seen.policies}) == 8
+    for name in ("latency", "users"):
+        told = words(drawn(name, folder))
+        assert "8 of 12 policies: fifo, the 4 best and the 3 worst by mean end-to-end time in continuous" in told
+        assert "own3" in told
+        assert "own5" not in told
+    assert "8 of 12" not in words(drawn("slots", folder)), "it shows one policy"
