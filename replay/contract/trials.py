@@ -31,6 +31,7 @@ Mode = tuple[str, dict[str, Any]]
 PREDICTORS = ("oracle", "max_tokens", "user_mean")
 TURNS = 20_000  # of the loop in a row, without a step
 SECONDS = 2.0  # of computing; a replay takes a few milliseconds
+AGAIN = 0.1  # seconds of computing after which the clock strikes again
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Subject:
 
     def hurried(self) -> Subject:
         """The same with less patience: for when it is known to be stuck, and each replay is waited for."""
-        return replace(self, seconds=SECONDS / 10)
+        return replace(self, seconds=SECONDS / 4)
 
 
 @dataclass
@@ -142,10 +143,12 @@ def _time_limit(seconds: float) -> Iterator[None]:
         return
 
     def found(number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_globals.get("__name__", "").startswith("hypothesis"):
+            return  # it listens to the garbage collector, where what is raised is lost; the clock strikes again
         raise Stuck(f"`schedule` returns; this replay has computed for {seconds:g} s")
 
     before = signal.signal(signal.SIGVTALRM, found)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, AGAIN)
     try:
         yield
     finally:
