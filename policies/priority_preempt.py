@@ -14,11 +14,12 @@ class PriorityPreempt(Ordered):
     """The most urgent is admitted first, and evicts running ones that are less urgent by more than `threshold`.
 
     Where slots or blocks are short for it, the least urgent goes first, of these the newest, and no more than it needs.
-    Nobody is evicted where that would not be enough, nor for one just as urgent, so equals never change places. Whoever
-    is no more urgent than one that was evicted in a step does not join in it.
+    Nobody is evicted where that would not be enough (a rule of `admission` that asks for more than the default is not
+    foreseen), nor for one just as urgent, so equals never change places. Whoever is no more urgent than one that was
+    evicted in a step does not join in it.
 
-    Does badly: the least urgent may wait for ever; and where evicted work is computed again, a stream of urgent
-    requests has the others start over.
+    Does badly: the least urgent may wait for ever; where evicted work is computed again, a stream of urgent requests
+    has the others start over; and a prompt that is computed in chunks goes on before a more urgent one that waits.
     """
 
     threshold: int = field(default=0, metadata={"minimum": 0, "help": "difference in priority that it takes to evict"})
@@ -51,5 +52,5 @@ class PriorityPreempt(Ordered):
         """Who may be evicted for a request, the first to go last; nobody if all of them are not enough."""
         less = [one for one in step.running if one.urgency + self.threshold < request.urgency]
         room = step.free_blocks + sum(step.freed_by(one) + step.claim(one) for one in less)
-        enough = step.slots + len(less) > 0 and room >= step.blocks_to_join(request)
+        enough = step.residents - len(less) < step.size and room >= step.blocks_to_join(request)
         return sorted(less, key=lambda one: self.run_key(one, step)) if enough else []

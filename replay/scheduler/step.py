@@ -61,7 +61,7 @@ class Step:
         self._scheduled, self._budget = mode.scheduled, mode.budget
         self._policy = policy
         self._listeners = listeners
-        self._prefilling: list[Request] | None = None  # residents whose prompts are not computed; found when asked for
+        self._lacking: int | None = None  # blocks that residents' prompts lack yet; counted when first asked for
         self._predictor = predictor
         self._cost = cost
 
@@ -244,7 +244,7 @@ class Step:
             wanted = pool.blocks_for(request.context) - pool.held(shared) + self._growth()
             if pool.free_blocks < wanted:
                 return self._refuse("blocks")
-        end = start + granted
+        end, lacked = start + granted, 0 if joins or self._lacking is None else self._lacks(request)
         reach = max(end, min(self._mode.reservation(request, end), pool.capacity)) if joins else end
         if not pool.grow(request.row, reach, shared):
             return self._refuse("blocks")
@@ -260,8 +260,9 @@ class Step:
                 self._newcomers.add(request.row)
             self._state.admit(request, self.now, start if self.caches else None)
             self.admitted[request.row] = request
-            if self._prefilling is not None:
-                self._prefilling.append(request)
+        if self._lacking is not None:
+            self._lacking += self._lacks(request) - lacked
+        if joins:
             for listener in self._listeners:
                 listener.on_admit(request, self)
         return True
@@ -287,6 +288,8 @@ class Step:
         share = self.shares.pop(request.row, None)
         if share is not None and self.budget is not None and self._budget is not None:
             self.budget = min(self._budget, self.budget + share.tokens)
+        if self._lacking is not None:
+            self._lacking -= self._lacks(request)
         self._state.evict(request, swap=swap)
         if joined:
             del self.admitted[request.row]
@@ -326,14 +329,15 @@ class Step:
 
     def _growth(self) -> int:
         """Blocks for those who are resident: all that their prompts lack yet, and one for each to grow."""
-        state = self._state
-        if self._prefilling is None:
-            self._prefilling = [one for one in state.resident.values() if one.state == "running" and one.prefilling]
-        lacking = 0
-        for one in self._prefilling:
-            if one.row in state.resident:
-                lacking += max(0, state.pool.blocks_for(one.context) - len(state.pool.tables[one.row]))
-        return len(state.resident) + lacking
+        lacking = sum(map(self._lacks, self.running)) if self._lacking is None else self._lacking
+        self._lacking = None if self.closed else lacking  # before the policy schedules, residents may time out
+        return self.residents + lacking
+
+    def _lacks(self, request: Request) -> int:
+        """Blocks that the prompt of one who runs lacks yet."""
+        if not request.prefilling:
+            return 0
+        return max(0, self._state.pool.blocks_for(request.context) - self.holds(request))
 
     def _grant(self, needed: int, wish: int | None) -> int:
         """How many of the tokens `needed` the budget allows: all of a whole prefill or nothing, else what is left."""

@@ -14,6 +14,7 @@ from replay.contract.simulation import Replayed, request, simulate
 from replay.executors.interface import Batch, CostModel
 from replay.replayer import Replayer
 from replay.scheduler import Ranked, Request, Step
+from replay.scheduler.batch_size import Load, Outcome
 from replay.scheduler.waiting import WaitingHeap
 
 CONTINUOUS = [mode for mode in MODES if mode[0] == "continuous"]
@@ -314,3 +315,48 @@ def test_a_rule_that_moves_many_says_so() -> None:
     rows = [request(row, 0.0, priority=priority) for row, priority in enumerate([9, 1, 3, 2])]
     replayed = simulate(rows, [2, 1, 1, 1], policy=Moving(), max_running=1)
     assert rows_by_step(replayed) == [[0], [0], [1], [3], [2]]
+
+
+@dataclass
+class Shrinking:
+    """A batch size of 4, and of 1 from the third step on."""
+
+    largest: int = 4
+    asked: int = 0
+
+    def size(self, load: Load) -> int:
+        self.asked += 1
+        return 4 if self.asked < 3 else 1
+
+    def observe(self, outcome: Outcome) -> None:
+        pass
+
+
+@pytest.mark.parametrize("policy", [ByUrgency(), "priority_preempt"])
+def test_nobody_is_evicted_where_the_batch_size_has_shrunk_by_more_than_the_worse(policy: Ranked | str) -> None:
+    # Four run where one may now. Two of them are less urgent than the newcomer: they would leave for nothing.
+    rows = [request(row, 0.0, priority=priority) for row, priority in enumerate([5, 5, 1, 1])]
+    rows.append(request(4, 0.015, priority=3))
+    replayed = simulate(rows, [6, 6, 6, 6, 1], policy=policy, max_running=Shrinking())
+    assert replayed.column("evictions") == [0, 0, 0, 0, 0]
+    assert replayed.column("admitted")[-1] == 0.060
+
+
+@dataclass
+class Looking(ByUrgency):
+    """Counts whom it is asked about as one who may be evicted."""
+
+    looks: int = 0
+
+    def pinned(self, request: Request, step: Step) -> bool:
+        self.looks += 1
+        return False
+
+
+def test_who_joins_looks_at_no_more_than_it_evicts() -> None:
+    rows = [request(row, 0.0, priority=0) for row in range(40)]
+    rows += [request(row, 0.010, priority=1) for row in range(40, 80)]
+    policy = Looking()
+    replayed = simulate(rows, [2] * 80, policy=policy, max_running=40)
+    assert sum(replayed.column("evictions")) == 40
+    assert policy.looks <= 4 * 40  # the one that it evicts and the next, to see whether it is enough, and to evict
