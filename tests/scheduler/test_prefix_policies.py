@@ -53,6 +53,24 @@ def order(replayed: Replayed) -> list[int]:
     return sorted(range(len(replayed.objects)), key=lambda row: replayed.objects[row].admitted or 0.0)
 
 
+def widest(replayed: Replayed) -> float:
+    """The most by which one of ada and bob got ahead of the other, in tokens computed and twice those of answers, in
+    any span of time in which both waited."""
+    until = min(max(one.admitted or 0.0 for one in replayed.objects if one.user == user) for user in ("ada", "bob"))
+    gains: dict[float, float] = {}
+    for one in replayed.objects:
+        sign = 1 if one.user == "ada" else -1
+        assert one.admitted is not None
+        assert one.cached_tokens is not None
+        if one.admitted < until:
+            gains[one.admitted] = gains.get(one.admitted, 0) + sign * (one.prompt_tokens - one.cached_tokens)
+        for instant in one.token_times:
+            if instant <= until:
+                gains[instant] = gains.get(instant, 0) + 2 * sign
+    leads = [sum(gain for instant, gain in gains.items() if instant <= end) for end in (-1.0, *gains)]
+    return max(leads) - min(leads)
+
+
 def same(one: Replayed, other: Replayed) -> bool:
     return all(getattr(one, table).equals(getattr(other, table)) for table in ("requests", "steps", "spans"))
 
@@ -205,19 +223,7 @@ def test_dlpm_keeps_deficits_in_their_range_and_two_who_always_wait_within_it_tw
 
     replayed = serve(prompts, dlpm, users=users, outputs=outputs, max_running=slots, blocks=60, check=check)
     if len(set(users)) == 2:
-        until = min(max(one.admitted or 0.0 for one in replayed.objects if one.user == user) for user in set(users))
-        gains: dict[float, float] = {}
-        for one in replayed.objects:
-            sign = 1 if one.user == "ada" else -1
-            assert one.admitted is not None
-            assert one.cached_tokens is not None
-            if one.admitted < until:
-                gains[one.admitted] = gains.get(one.admitted, 0) + sign * (one.prompt_tokens - one.cached_tokens)
-            for instant in one.token_times:
-                if instant <= until:
-                    gains[instant] = gains.get(instant, 0) + 2 * sign
-        leads = [sum(gain for instant, gain in gains.items() if instant <= end) for end in (-1.0, *gains)]
-        assert max(leads) - min(leads) <= 2 * (bound + quantum)
+        assert widest(replayed) <= 2 * (bound + quantum)
 
 
 def test_what_the_cache_held_costs_nothing() -> None:
@@ -227,16 +233,20 @@ def test_what_the_cache_held_costs_nothing() -> None:
     assert policy._deficits.of("ada") == 1000 - (9 + 1 + 1) - 2 * 6
 
 
-def test_dlpm_finds_what_vtc_drives_out_and_stays_nearer_than_lpm() -> None:
-    # Four prefixes that ada has and four of bob's own; a pool that holds one or two of them. By turns of service, vtc
-    # goes from prefix to prefix as they came; dlpm stays with one as long as its user has something left.
+def test_dlpm_finds_what_vtc_drives_out_and_keeps_users_nearer_than_lpm() -> None:
+    # Four prefixes of ada, who begins them all alike, and four of bob; a pool that holds one or two of them. By turns
+    # of service, vtc goes from prefix to prefix as they came. With lpm each of ada's leads to the next, and bob waits
+    # for all of them; dlpm leaves ada when what it may receive is spent.
     prompts, users = [], []
     for row in range(64):
         head = row % 8
-        prompts.append([*range(100 * head, 100 * head + 16), 5000 + row])
+        first = 100 * head if head % 2 else 0
+        prompts.append([*range(first, first + 8), *range(100 * head + 8, 100 * head + 16), 5000 + row])
         users.append("bob" if head % 2 else "ada")
-    hits = {}
+    hits, apart = {}, {}
     for name, policy in (("vtc", "vtc"), ("dlpm", Dlpm(quantum=60.0)), ("lpm", "lpm")):
         replayed = serve(prompts, policy, users=users, blocks=12)
         hits[name] = sum(replayed.column("cached_tokens"))
+        apart[name] = widest(replayed)
     assert hits["vtc"] < hits["dlpm"] <= hits["lpm"]
+    assert apart["dlpm"] < apart["lpm"]
