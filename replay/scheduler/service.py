@@ -7,6 +7,7 @@ after an eviction counts no more. It does not know what a policy makes of it.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
@@ -87,7 +88,11 @@ class Deficits:
     def of(self, user: str | None) -> float:
         """What `user` may still receive; below 0, what it has received too much. It begins with a quantum."""
         left, since = self._known.setdefault(user, (self._quantum, self.round))
-        return left + self._quantum * min(self.round - since, self._refills(left))
+        if left > 0:
+            return left
+        if self.round - since < self._refills(left):
+            return left + self._quantum * (self.round - since)
+        return self._quantum - math.fmod(-left, self._quantum)  # exact: the sum might be rounded to 0, and stay there
 
     def rounds(self, user: str | None) -> int:
         """Rounds until `user` has something left; 0: it has."""

@@ -30,13 +30,14 @@ from replay.experiment.options import options_of
 from replay.experiment.rules import make, validate_options
 from replay.replayer import Replayer
 from replay.request import Request
-from replay.scheduler import Policy, Step, policies
+from replay.scheduler import Deficits, Policy, Step, policies
 
 FAIR: dict[str, Callable[[], Policy]] = {
     **{name: policies[name] for name in ("fair", "round_robin", "lcf", "vtc", "wfq", "drr")},
     "vtc(predict)": lambda: Vtc(predict=True),
     "drr(7)": lambda: Drr(quantum=7),
 }
+TENTHS = st.integers(1, 100).map(lambda count: count / 10)
 Event = tuple[float, float]  # when, and how much ada is ahead of bob from then on
 
 
@@ -329,6 +330,28 @@ def test_a_predicted_answer_is_settled_token_by_token_and_at_the_end(declared: i
     asked = request(0, 0.0, 3, user="ada", max_tokens=declared)
     simulate([asked], [5], policy=Watched(predict=True), predictor="max_tokens")
     assert found == counted
+
+
+@given(quantum=TENTHS | st.floats(1e-6, 1e6), spent=st.lists(TENTHS | st.floats(1e-6, 1e6), min_size=1, max_size=4))
+def test_who_has_had_the_rounds_it_takes_has_something_left_however_it_is_rounded(
+    quantum: float, spent: list[float]
+) -> None:
+    deficits = Deficits(quantum)
+    for service in spent:
+        deficits.spend("ada", service)
+        deficits.refill(deficits.rounds("ada"))
+        assert 0 < deficits.of("ada") <= quantum
+        assert deficits.rounds("ada") == 0
+
+
+def test_a_deficit_of_ten_quanta_of_a_tenth_is_over_after_ten_rounds() -> None:
+    deficits = Deficits(0.1)
+    deficits.spend("ada", 1.1)
+    assert deficits.rounds("ada") == 10  # a tenth in binary is a little more, so that ten are more than 1
+    deficits.refill(9)
+    assert deficits.of("ada") <= 0
+    deficits.refill(1)
+    assert deficits.of("ada") > 0
 
 
 @settings(max_examples=30)
