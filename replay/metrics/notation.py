@@ -76,6 +76,11 @@ def enumerate_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
+def several(words: list[str], most: int = 6) -> str:
+    """`a, b, c, d, e and 8 more`: of many, the first."""
+    return enumerate_words(words if len(words) <= most else [*words[: most - 1], f"{len(words) - most + 1} more"])
+
+
 def span(low: float, high: float) -> str:
     """An interval of seconds, both ends in one unit."""
     if max(abs(low), abs(high)) < 1:

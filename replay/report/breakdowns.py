@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from replay.metrics.arms import Arm
+from replay.metrics.few import many
 from replay.metrics.notation import milliseconds
 from replay.report.findings import Findings
-from replay.report.tables import markdown
+from replay.report.tables import joined, markdown
 
 MOST_GROUPS = 12
 """Rows of a breakdown table; the rest are in summary.parquet."""
@@ -24,10 +27,22 @@ def breakdown(findings: Findings, trace: str, by: str) -> str | None:
         parts.append(f"The {len(shown)} with the most requests of {len(groups)}; all are in the summary files.")
     for setting in dict.fromkeys(arm.setting for arm in found):
         members = [arm for arm in found if arm.setting == setting]
-        rows = [[group, f"{groups[group]:,}", *(_paid(findings, arm, by, group) for arm in members)] for group in shown]
-        heads = [by, "requests", *(arm.policy + arm.mark for arm in members)]
-        parts.append(f"{setting}: mean TTFT / mean E2E, ms\n\n{markdown(heads, rows)}")
+        texts = {arm: [_paid(findings, arm, by, group) for group in shown] for arm in members}
+        sizes = {group: groups[group] for group in shown}
+        parts.append(f"{setting}: mean TTFT / mean E2E, ms\n\n{by_group(by, sizes, texts)}")
     return "\n\n".join(parts)
+
+
+def by_group(by: str, sizes: Mapping[str, int], texts: Mapping[Arm, Sequence[str]]) -> str:
+    """A table of what is said of each group under each policy of a mode: groups down and policies across; of many
+    policies, policies down and groups across."""
+    names = {arm: arm.policy + arm.mark for arm in texts}
+    if many(list(texts)):
+        down = joined([[names[arm], *found] for arm, found in texts.items()], place=0)
+        return markdown(["policy", *(f"{group} ({size:,})" for group, size in sizes.items())], down)
+    across = zip(sizes.items(), zip(*texts.values(), strict=True), strict=True)
+    rows = [[group, f"{size:,}", *found] for (group, size), found in across]
+    return markdown([by, "requests", *names.values()], rows)
 
 
 def group_sizes(findings: Findings, trace: str, by: str) -> dict[str, int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replay.metrics.contrasts import Contrast
+from replay.metrics.few import many
 from replay.metrics.notation import MINUS, UNDEFINED, milliseconds, number, percent, signed
 from replay.metrics.paired import Difference
 from replay.report.findings import Findings
 from replay.report.settings import standing
-from replay.report.tables import markdown
+from replay.report.tables import joined, markdown
 
 
 def swept(findings: Findings, trace: str) -> str:
@@ -41,6 +42,8 @@ def contrast_table(pairs: Sequence[Contrast], what: str) -> str:
             names = [base.setting, f"{pair.name}{other.mark} {MINUS} {base.policy}{base.mark}"]
         pairs_of_requests = f"{pair.differences['e2e'].pairs:,}"
         rows.append([*names, pairs_of_requests, *(_change(pair.differences[metric]) for metric in columns)])
+    if many([arm for pair in pairs for arm in (pair.base, pair.other)]):
+        rows = _alike(rows) if what == "policy" else joined(rows, place=0)
     heads = ["mode" if what == "policy" else "policy", "difference", "pairs", *columns.values()]
     note = (
         "Negative is shorter. Mean difference per request, its interval in brackets. What may not be claimed says why: "
@@ -50,6 +53,12 @@ def contrast_table(pairs: Sequence[Contrast], what: str) -> str:
     if any(difference.noise is not None for pair in pairs for difference in pair.differences.values()):
         note += "; *within noise*, no larger than ±, the largest difference between two repeats of one cell"
     return f"{note}.\n\n{markdown(heads, rows, words=2)}"
+
+
+def _alike(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Differences that are written alike as one row: `klpm, lpm, vllm - fifo`."""
+    parts = [[row[0], *row[1].rpartition(f" {MINUS} "), *row[2:]] for row in rows]
+    return [[mode, other + minus + base, *rest] for mode, other, minus, base, *rest in joined(parts)]
 
 
 def _change(difference: Difference) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replay.metrics import metrics
+from replay.metrics.few import few, many
 from replay.metrics.groups import BREAKDOWNS
 from replay.metrics.metric import TABLES
 from replay.metrics.notation import duration, percent, plural
@@ -35,6 +36,11 @@ RULES = f"""\
   draws of blocks of consecutive arrivals, seeded. Where an interval covers zero, or the difference is no larger than
   that between two repeats of one cell, it is not claimed; its size is shown all the same, with the reason.
 - Throughput is one number a run and has no interval: run once, differences up to {TIE:.0%} are not claimed."""
+
+MANY = (
+    "In each mode, policies stand by their mean end-to-end time, the shortest first. Those whose figures are written "
+    "alike in a table share a row of it."
+)
 
 PICTURES = {
     "slots": "Who held which batch slot when",
@@ -186,6 +192,7 @@ def results(findings: Findings, trace: str) -> list[str]:
     contrasts = findings.contrasts[trace]
     parts = [
         "\n".join(f"- {sentence}" for sentence in in_words(findings, trace)),
+        MANY if many(found) else "",
         "### The regime",
         regime(findings, trace),
         "### Latency\n\nMilliseconds; the best of each column in bold.",
@@ -202,16 +209,20 @@ def results(findings: Findings, trace: str) -> list[str]:
             "### Settings compared\n\nBy goodput, then by output tokens/s. The best in bold, where one may be named.",
             swept(findings, trace),
         ]
+    chosen = few(findings.arms, values)
+    modes = [pair for pair in contrasts.modes if pair.base.policy in chosen.policies]
     if contrasts.policies:
         base = contrasts.policies[0].base.policy
+        place = {arm: number for number, arm in enumerate(found)}
         parts += [
             f"### Policies against {base}, within each mode",
-            contrast_table(contrasts.policies, "policy"),
+            contrast_table(sorted(contrasts.policies, key=lambda pair: place.get(pair.other, 0)), "policy"),
         ]
-    if contrasts.modes:
+    if modes:
         parts += [
             "### Modes against each other, under each policy",
-            contrast_table(contrasts.modes, "setting"),
+            f"Of {chosen.left_out}." if chosen.left_out else "",
+            contrast_table(modes, "setting"),
         ]
     parts += ["### Who pays", *(table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by)))]
     parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import BASE_POLICY
-from replay.metrics.notation import duration, enumerate_words, number
+from replay.metrics.notation import duration, number, several
 from replay.report.findings import Findings
 
 
@@ -41,7 +41,7 @@ def _ends(arms: Sequence[Arm], findings: Findings, metric: str, name: str, *, be
     ends = []
     for end in (best, worst):
         alike = [arm.policy for arm in values if write(values[arm]) == write(values[end])]
-        ends.append(f"{write(values[end])} with {enumerate_words(alike)}")
+        ends.append(f"{write(values[end])} with {several(alike)}")
     return f"{name} {ends[0]}, and {ends[1]}"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from replay.metrics import Measured, measure
 from replay.metrics.arms import Arm, Values, arms, finished
 from replay.metrics.contrasts import Contrasts, contrasts
+from replay.metrics.few import many
 from replay.metrics.paired import PAIRED, Difference, compare, compare_values
 from replay.results import Run
 
@@ -23,7 +24,14 @@ class Findings:
     contrasts: dict[str, Contrasts]
 
     def of(self, trace: str) -> list[Arm]:
-        return [arm for arm in self.arms if arm.trace == trace]
+        """The arms of a trace in the order of the tables: as they ran; of many policies, those of one setting by their
+        mean end-to-end time."""
+        found = [arm for arm in self.arms if arm.trace == trace]
+        if not many(found):
+            return found
+        settings = list(dict.fromkeys(arm.setting for arm in found))
+        times = {arm: self.values.value(arm, "e2e", "mean") for arm in found}
+        return sorted(found, key=lambda arm: (settings.index(arm.setting), times[arm] is None, times[arm] or 0.0))
 
     def compared_of(self, trace: str) -> list[Arm]:
         return [arm for arm in self.compared if arm.trace == trace]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from replay.metrics.notation import enumerate_words
+from replay.metrics.notation import several
 from replay.report.findings import Findings
 
 KNOWS = {
@@ -37,7 +37,7 @@ def admitted(findings: Findings) -> list[str]:
             rule = f"{rule}`"
         if rule != "headroom" and not cell.padded:
             told.setdefault(rule, {})[cell.policy] = None
-    return [f"admission by `{rule} under {enumerate_words(list(names))}" for rule, names in told.items()]
+    return [f"admission by `{rule} under {several(list(names))}" for rule, names in told.items()]
 
 
 def _settings(options: Mapping[str, Any] | None) -> str:

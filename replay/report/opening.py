@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import Contrast
-from replay.metrics.notation import duration, enumerate_words, number, percent
+from replay.metrics.notation import duration, enumerate_words, number, percent, several
 from replay.report.claims import considered
 from replay.report.findings import Findings
 from replay.report.modes import of_reference
@@ -71,7 +71,7 @@ def _on_modes(pairs: Sequence[Contrast], findings: Findings, policies: Sequence[
         names = enumerate_words([f"**{arm.setting}**" for arm in leaders])
         who = f"{names} {'serves' if len(leaders) == 1 else 'serve'} better here than {_rival(worst, leader).setting}"
     in_leader = sound([pair for pair in policies if pair.base == leader])
-    still = enumerate_words([f"**{pair.name}**" for pair in in_leader if better(pair) > 0])
+    still = several([f"**{pair.name}**" for pair in in_leader if better(pair) > 0])
     also = f"; on average better still under {still}" if still and len(leaders) == 1 else ""
     rival = _rival(worst, leader)
     text = _figures(worst, leader, f" under {leader.policy}", f" in {rival.setting}")
@@ -91,7 +91,7 @@ def _on_policies(family: Sequence[Contrast]) -> str:
         return pair.differences["e2e"].difference or 0.0
 
     top = min(winners, key=gain)
-    others = enumerate_words([pair.name for pair in winners if pair is not top])
+    others = several([pair.name for pair in winners if pair is not top])
     also = f"; {others} {'is' if len(winners) == 2 else 'are'} better than {base.policy} too" if others else ""
     text = _figures(top, top.other, "", f" under {base.policy}")
     return f"**{top.name}** serves better than {base.policy} here, on average: {text}{also}."

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import Contrast
+from replay.metrics.few import MOST
 from replay.metrics.notation import duration, enumerate_words
-from replay.report.claims import LARGE, claimed, considered, doubtful, have, paced
+from replay.report.claims import COLUMNS, LARGE, claimed, considered, doubtful, have, paced
 from replay.report.findings import Findings
 from replay.report.regime import no_queueing
 from replay.report.who_pays import who_pays
@@ -33,8 +34,9 @@ def told_of_policies(family: Sequence[Contrast], findings: Findings) -> list[str
             f"**Policies in {family[0].base.setting}**: {nobody}"
             + (" What differs in the tables is not of whom they admit." if differ else "")
         ]
-    sentences = [_averages(family, findings)]
-    if told := who_pays(family):
+    short = len(family) >= MOST  # with what they are held against, more than can be told one by one
+    sentences = [_ends_of_many(family, findings) if short else _averages(family, findings)]
+    if told := who_pays(_ends(family) if short else family):
         sentences.append(told)
     return sentences
 
@@ -65,6 +67,41 @@ def _averages(family: Sequence[Contrast], findings: Findings) -> str:
     told += [f"{enumerate_words(names)}: {sizes}" for sizes, names in doubts.items()]
     base = family[0].base
     return f"**Policies in {base.setting}**, against {base.policy}{base.mark}: {'; '.join(told)}."
+
+
+def _ends_of_many(family: Sequence[Contrast], findings: Findings) -> str:
+    """Of many policies, how many are better and worse by mean end-to-end time, and what the first and the last do."""
+    base, signs = family[0].base, [pair.differences["e2e"].merit for pair in family]
+    better, worse = signs.count(1), signs.count(-1)
+    told = [
+        f"of {len(family)} policies, {_having(better)} a shorter mean end-to-end time and {_having(worse)} a longer one"
+    ]
+    if 0 < better + worse < len(family):
+        told[0] += f"; of the other {len(family) - better - worse}, no such difference can be claimed"
+    for pair in _ends(family):
+        alike = [other.name + other.other.mark for other in family if _figures(other) == _figures(pair)]
+        place = "shortest" if pair.differences["e2e"].merit > 0 else "longest"
+        texts = [fact if fact[0].isdigit() else f"a {fact}" for fact in claimed(pair)]
+        told.append(
+            f"{place}: {enumerate_words([f'**{name}**' for name in alike])} {have(alike)} "
+            f"{enumerate_words(texts)}{_longest_wait(pair, findings)}"
+        )
+    return f"**Policies in {base.setting}**, against {base.policy}{base.mark}: {'; '.join(told)}."
+
+
+def _having(count: int) -> str:
+    return f"{count or 'none'} {'has' if count < 2 else 'have'}"
+
+
+def _ends(family: Sequence[Contrast]) -> list[Contrast]:
+    """The one with the shortest mean end-to-end time and the one with the longest, of those that may be claimed."""
+    claims = [pair for pair in family if pair.differences["e2e"].merit]
+    sides = [[pair for pair in claims if pair.differences["e2e"].merit == sign] for sign in (1, -1)]
+    return [choose(side, key=_figures) for choose, side in zip((min, max), sides, strict=True) if side]
+
+
+def _figures(pair: Contrast) -> tuple[float, ...]:
+    return tuple(pair.differences[metric].difference or 0.0 for metric in ("e2e", *COLUMNS))
 
 
 def _longest_wait(pair: Contrast, findings: Findings) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import QUEUEING, queued
 from replay.metrics.engine import BOUNDS
+from replay.metrics.few import many
 from replay.metrics.notation import enumerate_words, percent
 from replay.report.findings import Findings
-from replay.report.tables import markdown
+from replay.report.tables import joined, markdown
 
 NAMES = {
     "gate": "gate-bound",
@@ -33,7 +34,7 @@ MEANS = {
 SECOND = 0.1
 """Share of the time from which a second bound is told beside the first."""
 MOST_NAMES = 4
-"""More settings than these are counted, not named."""
+"""More settings or policies than these are counted, not named."""
 
 
 def regime(findings: Findings, trace: str) -> str:
@@ -47,6 +48,7 @@ def regime(findings: Findings, trace: str) -> str:
         waited = percent(findings.values.value(arm, "queued", "value"))
         texts = [_both(times[arm].get(bound), steps[arm].get(bound)) for bound in columns]
         rows.append([arm.setting, arm.policy + arm.mark, words(times[arm]), waited, *texts])
+    rows = joined(rows) if many(found) else rows
     heads = ["mode", "policy", "regime", "waited beyond a step", *(f"by {bound}" for bound in columns)]
     kinds = [bound for bound in BOUNDS if bound in {leading(times[arm]) for arm in found if times[arm]}]
     meanings = [f"- {NAMES[bound].capitalize()}: {MEANS[bound]}." for bound in kinds]
@@ -84,7 +86,7 @@ def told_of_regime(found: Sequence[Arm], findings: Findings, *, queues: bool = F
         whats: list[str] = []
         for kind, *policies in key:
             extent = _extent([share for setting in settings for share in known[setting, kind]])
-            under = f" under {enumerate_words(policies)}" if len(key) > 1 else ""
+            under = f" under {_policies(list(policies))}" if len(key) > 1 else ""
             whats.append(f"{NAMES[kind]} ({extent}{' of the time' if not parts + whats else ''}){under}")
         parts.append(f"{who} {'is' if len(names) == 1 else 'are'} {enumerate_words(whats)}")
     return f"Regime: {'; '.join(parts)}.{_unqueued(found, findings, queues=queues)}" if parts else None
@@ -148,6 +150,10 @@ def words(bounds: dict[str, float]) -> str:
 def _key(kinds: dict[str, list[str]]) -> tuple[tuple[str, ...], ...]:
     """Kinds with their policies; one kind alone is under every policy, whichever these are."""
     return tuple((kind, *(policies if len(kinds) > 1 else [])) for kind, policies in kinds.items())
+
+
+def _policies(names: list[str]) -> str:
+    return enumerate_words(names) if len(names) <= MOST_NAMES else f"{len(names)} policies"
 
 
 def _extent(found: Sequence[float]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from replay.metrics.arms import Arm, Values
 from replay.metrics.notation import duration, number, percent
-from replay.report.breakdowns import group_sizes
+from replay.report.breakdowns import by_group, group_sizes
 from replay.report.findings import Findings
-from replay.report.tables import Column, arm_table, markdown
+from replay.report.tables import Column, arm_table
 
 BETWEEN_USERS = [
     Column("apart at most", "service_difference", "value", number),
@@ -92,17 +92,12 @@ def _classes(findings: Findings, trace: str) -> list[str]:
     parts = []
     for setting in dict.fromkeys(arm.setting for arm in found):
         arms = [arm for arm in found if arm.setting == setting]
-        rows = [
-            [
-                group,
-                f"{size:,}",
-                *(
-                    " / ".join(percent(values.value(arm, metric, "value", "class", group)) for _, metric in measured)
-                    for arm in arms
-                ),
+        texts = {
+            arm: [
+                " / ".join(percent(values.value(arm, metric, "value", "class", group)) for _, metric in measured)
+                for group in sizes
             ]
-            for group, size in sizes.items()
-        ]
-        heads = ["class", "requests", *(arm.policy + arm.mark for arm in arms)]
-        parts.append(f"{setting}: {' / '.join(name for name, _ in measured)}\n\n{markdown(heads, rows)}")
+            for arm in arms
+        }
+        parts.append(f"{setting}: {' / '.join(name for name, _ in measured)}\n\n{by_group('class', sizes, texts)}")
     return parts

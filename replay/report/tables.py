@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from replay.metrics import metrics
 from replay.metrics.arms import Arm, Values
+from replay.metrics.few import BEST, many
 from replay.metrics.notation import aligned, duration, milliseconds, number, percent, whole
 
 
@@ -73,6 +74,8 @@ HEADLINE = [
     Column("completed requests", "completed", "count", whole),
 ]
 """The compact table of a terminal."""
+LAST = 3
+"""Rows of the worst policies of a mode, in that table."""
 LONG = 100.0
 """Seconds from which a figure of the terminal's table is told in seconds."""
 
@@ -108,7 +111,21 @@ def arm_table(columns: Sequence[Column], found: Sequence[Arm], values: Values, *
         bold = [not arm.mark and text == winner for text, winner in zip(texts, top, strict=True)]
         marked = [f"**{text}**" if wins else text for text, wins in zip(texts, bold, strict=True)]
         rows.append([arm.setting, arm.policy + arm.mark, *marked])
+    rows = joined(rows) if many(found) else rows
     return markdown(["mode", "policy", *(column.head for column in columns)], rows, words=2)
+
+
+def joined(rows: Sequence[Sequence[str]], place: int = 1) -> list[list[str]]:
+    """Rows that are written alike but for the name at `place` as one, at the first one's place: `fifo, klpm, lpm`."""
+    return [[*alike[:place], ", ".join(names), *alike[place:]] for names, alike in _grouped(rows, place)]
+
+
+def _grouped(rows: Sequence[Sequence[str]], place: int) -> list[tuple[list[str], tuple[str, ...]]]:
+    """Rows without the name at `place`, each once, with the names of all that are written so."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        found.setdefault((*row[:place], *row[place + 1 :]), []).append(row[place])
+    return [(names, alike) for alike, names in found.items()]
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
@@ -128,4 +145,28 @@ def headline(found: Sequence[Arm], values: Values) -> str:
     columns = [replace(column, write=readable) if column.write is milliseconds else column for column in HEADLINE]
     heads = ["mode", "policy", *(column.head for column in columns)]
     rows = [[arm.setting, arm.policy + arm.mark, *(column.text(arm, values) for column in columns)] for arm in found]
-    return f"Milliseconds, unless said otherwise.\n{aligned(heads, rows)}"
+    note = "Milliseconds, unless said otherwise."
+    if many(found):
+        rows = _ends(rows)
+        note += (
+            f" Of each mode, the {BEST} best and the {LAST} worst by mean end-to-end time, who is alike in a row; "
+            "comparison.md has all."
+        )
+    return f"{note}\n{aligned(heads, rows)}"
+
+
+def _ends(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The first and the last rows of each mode, with how many policies lie between them, or are alike in a row."""
+    told: list[list[str]] = []
+    for setting in dict.fromkeys(row[0] for row in rows):
+        alike = _grouped([row for row in rows if row[0] == setting], place=1)
+        short = [[setting, _short(names), *texts] for names, (_, *texts) in alike]
+        between = sum(len(names) for names, _ in alike[BEST:-LAST])
+        gap = [[setting, f"... {between} more", *[""] * (len(rows[0]) - 2)]] if between else []
+        told += [*short[:BEST], *gap, *short[BEST:][-LAST:]]
+    return told
+
+
+def _short(names: Sequence[str]) -> str:
+    """`fifo and 12 alike` of many names."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
