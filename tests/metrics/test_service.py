@@ -197,7 +197,7 @@ def test_demand_that_was_withdrawn_is_no_demand_afterwards(tmp_path: Path) -> No
     assert found["difference"][0] == pytest.approx(14 / 2)  # he had demand for 52, and got nothing
 
 
-def test_a_window_is_as_long_as_asked_or_goes_by_the_longest_cell() -> None:
+def test_a_window_is_as_long_as_asked_or_goes_by_the_median_cell() -> None:
     short = pl.DataFrame(
         {"due": [1.0, 2.0], "ended": [None, 21.0], "last_token": [None, 21.0]},
         schema=dict.fromkeys(("due", "ended", "last_token"), pl.Float64),
@@ -205,6 +205,7 @@ def test_a_window_is_as_long_as_asked_or_goes_by_the_longest_cell() -> None:
     long = short.with_columns(ended=pl.lit(4000.0))
     assert window_length([short], None) == 2.0
     assert window_length([short, long], None) == 60.0
+    assert window_length([short, short, long], None) == 2.0, "one policy that keeps its users waiting sets no window"
     assert window_length([short, long], 5.0) == 5.0
     assert window_length([short.clear()], None) is None
 
