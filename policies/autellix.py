@@ -29,10 +29,10 @@ class Autellix(Levelled):
     every: int = field(default=100, metadata={"minimum": 1, "help": "steps between looks for the starving"})
     beta: float = field(default=10.0, metadata={"minimum": 0, "help": "wait over service from which a program starves"})
 
-    _served: dict[str, float] = field(default_factory=dict, init=False, repr=False)  # seconds, of each program
+    _served: dict[str | None, float] = field(default_factory=dict, init=False, repr=False)  # seconds, of each program
 
     def first_level(self, request: Request, step: Step) -> int:
-        served = self._served.get(request.session or "", 0.0)
+        served = self._served.get(request.session, 0.0)
         return next((level for level in range(self.levels) if self.quantum(level) > served), self.levels)
 
     def on_finish(self, request: Request, step: Step) -> None:
@@ -47,4 +47,4 @@ class Autellix(Levelled):
 
     def _starves(self, request: Request, now: float) -> bool:
         standing = self.standing(request)
-        return now - standing.ran >= self.beta * (self._served.get(request.session or "", 0.0) + standing.served)
+        return now - standing.ran >= self.beta * (self._served.get(request.session, 0.0) + standing.served)

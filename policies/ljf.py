@@ -12,7 +12,7 @@ from replay.scheduler import Ordered, Request, Step, policy
 @policy("ljf")
 @dataclass
 class Ljf(Ordered):
-    """Whoever is expected to generate the most tokens is admitted first.
+    """Whoever is expected to generate the most tokens is admitted first, by the guess when it began to wait.
 
     Does badly: every short request waits behind every long one, so the mean latency is the worst that an order can
     bring. Only the last of a batch of work that is all there at once may end sooner.

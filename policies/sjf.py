@@ -17,7 +17,7 @@ class Sjf(Ordered):
 
     With `ageing` a > 0, the rank is expected tokens - a * seconds waited: one is only overtaken by those who are due
     less than expected tokens / a seconds after it. As all waiting requests age alike, expected + a * due orders the
-    same and never changes.
+    same and never changes. What is expected is asked when a request begins to wait; later guesses do not move it.
 
     Does badly: without ageing, long requests may wait for ever; with no queue, or no notion of lengths, it is fifo.
     """

@@ -14,6 +14,9 @@ from replay.scheduler import Ranked, Request, Step, policy
 class Srpt(Ranked):
     """Whoever is expected to have the fewest tokens left to generate goes first, and may take a running one's place.
 
+    Of those who run, that is what the length predictor says at each step; of those who wait, what it said when they
+    began to.
+
     Does badly: long requests may wait for ever; where memory is short and evicted work is computed again, the
     evictions cost more than the order brings.
     """

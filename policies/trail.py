@@ -15,10 +15,10 @@ from replay.scheduler import Ranked, Request, Step, policy
 class Trail(Ranked):
     """Whoever is expected to have the fewest tokens left goes first, but none is evicted past `c` of its first guess.
 
-    The guess at what is left is the predictor's of the moment; how long a request may be evicted goes by the one made
-    when it arrived: once floor(c * guess) tokens are generated it stays, and goes before those who may be evicted. It
-    gives way only where blocks are so short that nobody could go on. c = 0 is sjf without preemption; with true lengths
-    c = 1 is srpt.
+    The guess at what is left is the predictor's of the moment, or of when one who waits began to. How long a request
+    may be evicted goes by the one made when it arrived: once floor(c * guess) tokens are generated it stays, and goes
+    before those who may be evicted. It gives way only where blocks are so short that nobody could go on. c = 0 is sjf
+    without preemption; with true lengths c = 1 is srpt.
 
     Does badly: all long requests are young for a while, so where evicted work is computed again they still thrash; and
     a guess that is far too short makes a long request untouchable.

@@ -29,8 +29,9 @@ class Levelled(Ranked):
 
     Level 0 is the highest. Service is the time of the steps in which a request got tokens. Whoever has had the quantum
     of its level (`quantum_s * ratio ** level`) goes one level down, and what it has used counts from 0 again: that is
-    seen at the end of a step, so a level gives less than its quantum and a step. Work that an eviction lost is not
-    charged again.
+    seen at the end of a step, so a level gives less than its quantum and a step. Of a request that was evicted, only
+    steps that bring a token count from then on: what it lost is not charged again but for what comes back in such a
+    step.
     """
 
     quantum_s: float = field(default=0.01, metadata={"above": 0, "help": "seconds of service that the top level gives"})

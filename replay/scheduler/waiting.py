@@ -31,6 +31,9 @@ class WaitingHeap(Generic[Key]):
         if known is None or known[0] != entry:
             self._entries[request.row] = (entry, request)
             heapq.heappush(self._heap, entry)
+            if len(self._heap) > 64 + 2 * len(self._entries):  # keys that move leave entries behind
+                self._heap = [kept for kept in set(self._heap) if self._waits(kept)]
+                heapq.heapify(self._heap)
 
     def first(self) -> Request | None:
         """The first request that still waits and was not taken."""

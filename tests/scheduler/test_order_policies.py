@@ -393,3 +393,15 @@ def test_in_a_crowd_the_controls_are_where_they_belong(seed: int) -> None:
     assert min(found, key=found.__getitem__) == "sjf"
     assert max(found, key=found.__getitem__) == "ljf"
     assert 1.3 * found["sjf"] < found["random"] < found["ljf"] / 1.3
+
+
+@pytest.mark.parametrize("policy", ["sjf", "srpt", "trail"])
+def test_who_waits_keeps_the_guess_that_it_came_with(policy: str) -> None:
+    # When row 1 came nothing was known: 64 tokens. When row 3 comes the user's last answer had 2: so it goes first,
+    # though by then the same is expected of both.
+    arrivals, outputs = [0.0, 0.0, 0.0, 0.030], [2, 3, 4, 3]
+    rows = [
+        request(row, due, max_tokens=most) for row, (due, most) in enumerate(zip(arrivals, [2, 64, 4, 64], strict=True))
+    ]
+    replayed = simulate(rows, outputs, policy=policy, predictor="user_mean", max_running=1)
+    assert by_admission(replayed) == [0, 2, 3, 1]

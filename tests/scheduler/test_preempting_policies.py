@@ -451,6 +451,14 @@ def test_without_sessions_autellix_is_mlfq() -> None:
         assert same(run(many, Autellix(**quanta, every=10_000), regime), run(many, Mlfq(**quanta), regime))
 
 
+def test_who_has_no_session_is_of_no_program_not_even_of_one_without_a_name() -> None:
+    # The program "" has been served 30 ms, three quanta. Row 2 has no session: it begins at the top, as row 3 does.
+    sessions = ["", "agent", None, "another"]
+    rows = [request(row, due, session=sessions[row]) for row, due in enumerate([0.000, 0.025, 0.031, 0.032])]
+    replayed = simulate(rows, [3, 1, 1, 1], policy=Autellix(quantum_s=0.01), max_running=1)
+    assert turns(replayed) == [0, 0, 0, 1, 2, 3]
+
+
 def test_a_program_is_not_charged_for_what_an_eviction_lost() -> None:
     # A prompt of 4 in a step, an answer of 3: 30 ms. It is evicted once, and its prompt is computed again with its next
     # token: 10 ms that count once, as it gets that token.

@@ -295,6 +295,19 @@ def test_a_request_that_comes_back_to_a_key_is_met_once() -> None:
         heap.restore()
 
 
+def test_keys_that_move_leave_no_more_behind_than_there_are_requests() -> None:
+    heap: WaitingHeap[float] = WaitingHeap()
+    waiting = [request(row, state="waiting") for row in range(100)]
+    for turn in range(50):
+        for one in waiting:
+            heap.push(one, float(one.row + 1000 * (turn % 7)))
+    assert len(heap._heap) <= 64 + 2 * 100
+    met = []
+    while taken := heap.take():
+        met.append(taken[1].row)
+    assert met == list(range(100))
+
+
 @dataclass
 class Moving(ByUrgency):
     """Turns the order round in step 2."""
