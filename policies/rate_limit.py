@@ -5,6 +5,7 @@ Source: Sheng et al., Fairness in Serving Large Language Models, OSDI 2024 (arXi
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from replay.scheduler import PerUser, Request, Step, policy
 
@@ -20,6 +21,7 @@ class RateLimit(PerUser):
     Does badly: it leaves the engine idle although somebody waits, and requests within the limit may be of any length.
     """
 
+    breaks: ClassVar[dict[str, str]] = {"busy": "users wait for their minute, and the engine with them"}
     per_minute: int = field(default=20, metadata={"minimum": 1, "help": "requests of a user in any 60 seconds"})
     reject: bool = field(default=False, metadata={"help": "whether the others are turned away, and do not wait"})
     _let_in: deque[tuple[float, str | None]] = field(default_factory=deque, init=False, repr=False)  # they count until
@@ -34,9 +36,8 @@ class RateLimit(PerUser):
 
     def schedule(self, step: Step) -> None:
         while self._let_in and self._let_in[0][0] <= step.now:
-            _, user = self._let_in.popleft()
+            self.touch(user := self._let_in.popleft()[1])
             self._counts[user] -= 1
-            self.touch(user)
         for request in self._new:
             if not self._exceeds(request) or not step.reject(request, f"over {self.per_minute} requests a minute"):
                 self.on_admit(request, step)
@@ -47,8 +48,7 @@ class RateLimit(PerUser):
         return self._let_in[0][0] if self._let_in else None
 
     def on_arrival(self, request: Request, step: Step) -> None:
-        if self.reject:
-            self._new.append(request)
+        self._new += [request] * self.reject
 
     def on_admit(self, request: Request, step: Step) -> None:
         if "rate_limit" not in request.memory:

@@ -72,8 +72,8 @@ def _check_padding(state: State, rows: set[int], batch: Batch) -> None:
     expect(padding.context >= longest, f"a padded batch is as wide as its longest row: {longest} tokens")
 
 
-def check_outcome(case: Case, replayed: Replayed) -> None:
-    """What holds when a replay has ended."""
+def check_outcome(case: Case, replayed: Replayed, *, leave: bool = False) -> None:
+    """What holds when a replay has ended; `leave`: clients went away."""
     requests, steps = replayed.requests.sort("row"), replayed.steps
     rows = requests["row"].to_list()
     expect(rows == list(range(len(case.outputs))), f"every request ends exactly once; these did: rows {rows}")
@@ -82,7 +82,7 @@ def check_outcome(case: Case, replayed: Replayed) -> None:
     expect(all(end <= start for end, start in zip(ends, starts[1:], strict=False)), "the clock never goes back")
     instants = set(ends)
     for row in requests.iter_rows(named=True):
-        _check_request(row, case.outputs[row["row"]], instants, limited=case.limited)
+        _check_request(row, case.outputs[row["row"]], instants, limited=leave or case.limited)
     capacity = case.blocks * case.block_size
     for place, (prompt, output, status) in enumerate(zip(case.prompts, case.outputs, requests["status"], strict=True)):
         fits = prompt + output <= capacity or status in ("rejected", "skipped")

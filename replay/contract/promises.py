@@ -144,7 +144,7 @@ def clients_may_go_away(subject: Subject, trial: Trial) -> None:
             expect(cancelled or over or trial.engine.overlap, f"row {gone.row} can go")
             scheduler.check_integrity()
 
-    check_outcome(trial.case, run(subject, trial, turn=leave))
+    check_outcome(trial.case, run(subject, trial, turn=leave), leave=True)
 
 
 @promise("cache", trials(modes=CONTINUOUS, engine=st.just(PLAIN)))

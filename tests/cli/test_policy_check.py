@@ -69,6 +69,12 @@ def test_replays_that_do_not_end_are_shown_once(tmp_path: Path) -> None:
     assert done.stdout.count("  row  arrival s") == 1
 
 
+def test_a_rate_limit_idles_on_purpose() -> None:
+    done = check("rate_limit", "--examples", "15", "--set", "per_minute=1")
+    assert done.exit_code == 0, done.output
+    assert "\nbusy        on purpose: users wait for their minute, and the engine with them\n" in done.stdout
+
+
 def test_a_promise_that_is_broken_on_purpose_is_not_held_to(tmp_path: Path) -> None:
     body = '    breaks = {"names": "it goes by the names"}\n\n' + BY_ID
     done = check(write(tmp_path / "mine.py", "OnPurpose", body), "--examples", "3")

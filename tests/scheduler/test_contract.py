@@ -20,7 +20,7 @@ from replay.contract.expect import Broken
 from replay.contract.promises import promises
 from replay.contract.suite import Breach, hold_to
 from replay.contract.telling import told
-from replay.contract.trials import Subject, Trial
+from replay.contract.trials import Subject, Trial, trials
 from replay.replayer import Replayer
 from replay.scheduler import Ordered, Policy, Request, Scheduler, Step, admissions, modes, policies
 
@@ -55,6 +55,11 @@ def test_no_admission_rule_breaks_a_promise(rule: str, promise: str) -> None:
 @pytest.mark.parametrize("promise", ["served", "gone"])
 def test_a_policy_that_changes_its_mind_loses_no_token(promise: str) -> None:
     assert kept(promise, Subject("fickle", Fickle), examples=120)
+
+
+def test_clients_may_go_away_where_nobody_is_turned_away() -> None:  # as in a trace that was made smaller
+    promise = replace(promises["gone"], trials=trials(limited=False))
+    assert hold_to(promise, Subject("fifo", policies["fifo"]), examples=9) is None
 
 
 def test_every_mode_is_covered() -> None:
