@@ -65,15 +65,17 @@ def told(name: str, entry: Callable[..., Any]) -> list[str]:
     about = (inspect.getdoc(module) or "").strip() if inspect.isclass(entry) and _is_policy(entry) else ""
     what, _, source = about.partition("Source:")
     title = " ".join(what.split("\n\n")[0].split())
-    lines = [f"{name}: {title[:1].lower()}{title[1:]}" if title else name, "", *_wrapped(documentation(entry))]
+    heading = f"{name}: {title[:1].lower()}{title[1:]}" if title else name
+    lines = [*hanging("", heading), "", *_wrapped(documentation(entry))]
     own = [option for option in options_of_entry(entry) if not option.shared]
     shared = [option for option in options_of_entry(entry) if option.shared]
     if own or shared:
-        lines += ["", "Options:", *(f"  {line}" for option in own for line in told_option(option))]
-        lines += [
-            f"  {option.name} = {option.default}  # {option.meaning}; replay policies {option.name} lists the rules"
+        told_all = [line for option in own for line in told_option(option)]
+        told_all += [
+            f"{option.name} = {option.default}  # {option.meaning}; replay policies {option.name} lists the rules"
             for option in shared
         ]
+        lines += ["", "Options:", *(part for line in told_all for part in hanging("  ", line, "      # "))]
     if breaks := getattr(entry, "breaks", None):
         lines += ["", "On purpose:", *(f"  {promise}: {why}" for promise, why in breaks.items())]
     lines += ["", *_wrapped(f"Source: {' '.join(source.split())}")] if source else []
@@ -90,24 +92,24 @@ def _listed() -> Iterable[str]:
         groups[_base(policies[name])].append(name)
     for base in ("Ordered", "PerUser", "Ranked", "Policy"):
         if groups[base]:
-            yield f"{GROUPS[base]}:"
+            yield from hanging("", f"{GROUPS[base]}:")
         for name in groups[base]:
             own = ", ".join(option.name for option in options_of_entry(policies[name]) if not option.shared)
-            yield from _hanging(f"  {name:<{width}}  ", summary(policies[name]) + (f" [{own}]" if own else ""))
+            yield from hanging(f"  {name:<{width}}  ", summary(policies[name]) + (f" [{own}]" if own else ""))
         if groups[base]:
             yield ""
     for option in _shared_options().values():
         yield from _told_shared(option, width)
         yield ""
-    yield NAMES
+    yield from hanging("", NAMES)
 
 
 def _told_shared(option: Any, width: int = 0) -> list[str]:
     """An option of many policies, with the rules that it may be."""
-    lines = _hanging("", f"Every policy that admits in an order takes {option.name}: {option.meaning}.")
+    lines = hanging("", f"Every policy that admits in an order takes {option.name}: {option.meaning}.")
     width = max(width, *(len(name) for name in option.rules))
     for name in option.rules:
-        lines += _hanging(f"  {name:<{width}}  ", summary(option.rules[name]))
+        lines += hanging(f"  {name:<{width}}  ", summary(option.rules[name]))
     return lines
 
 
@@ -144,8 +146,9 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
 
 
-def _hanging(label: str, text: str) -> list[str]:
-    blank = " " * len(label)
+def hanging(label: str, text: str, later: str | None = None) -> list[str]:
+    """A text behind its label, wrapped to the terminal; what follows on stands under it, or behind `later`."""
+    blank = " " * len(label) if later is None else later
     return textwrap.wrap(text, _width(), initial_indent=label, subsequent_indent=blank, break_on_hyphens=False)
 
 

@@ -71,7 +71,7 @@ def _held(subject: Subject, examples: int, seed: int, *, quiet: bool) -> list[Br
     for number, promise in enumerate(promises.values(), 1):
         label = f"{promise.name:<{width}}"
         if promise.name in subject.breaks:
-            click.echo(f"{label}  on purpose: {subject.breaks[promise.name]}")
+            _say(f"{label}  on purpose: ", subject.breaks[promise.name])
             continue
         if not quiet:
             shown = sys.stderr.isatty()  # then the next line takes its place
@@ -80,15 +80,24 @@ def _held(subject: Subject, examples: int, seed: int, *, quiet: bool) -> list[Br
         worth = _any if ends else _not_of_ends
         breach = hold_to(promise, subject, examples=examples, seed=seed, smallest=worth)
         if breach is None:
-            click.echo(f"{label}  kept    {promise.sentence}")
+            _say(f"{label}  kept    ", promise.sentence)
         elif breach.of_ends and not ends:
-            click.echo(f"{label}  unknown {UNKNOWN}")
+            _say(f"{label}  unknown ", UNKNOWN)
         else:
             broken.append(breach)
             subject = subject.hurried() if breach.of_ends else subject
-            click.echo(f"{label}  BROKEN  {promise.sentence}")
-            click.echo("\n".join(["", *(f"  {line}" for line in told(breach)), ""]))
+            _say(f"{label}  BROKEN  ", promise.sentence)
+            sentence, *trace = told(breach)
+            click.echo()
+            _say("  ", sentence)
+            click.echo("\n".join([*(f"  {line}" for line in trace), ""]))
     return broken
+
+
+def _say(label: str, text: str) -> None:
+    from replay.cli.policies import hanging
+
+    click.echo("\n".join(hanging(label, text)))
 
 
 def _any(fault: Broken) -> bool:

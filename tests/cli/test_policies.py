@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import pty
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import polars as pl
@@ -262,3 +265,35 @@ def test_an_admission_rule_and_the_option_itself_are_told() -> None:
     assert told.startswith("Every policy that admits in an order takes admission: ")
     for name in admissions:
         assert f"\n  {name} " in told
+
+
+@pytest.mark.parametrize("arguments", [["policies"], ["policies", "vtc"]], ids=["all", "one"])
+def test_on_a_terminal_of_eighty_columns_nothing_is_wider(arguments: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, 80))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [sys.executable, "-m", "replay", *arguments]
+    process = subprocess.Popen(command, stdout=theirs, stdin=theirs, stderr=subprocess.PIPE, env=environment)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal is an error on Linux
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    complaints = process.communicate(timeout=60)[1]
+    lines = shown.decode().replace("\r", "").splitlines()
+    assert (process.returncode, complaints) == (0, b"")
+    assert 60 < max(map(len, lines)) <= 80
+
+
+def test_the_listing_imports_no_model_no_plots_and_no_test_library() -> None:
+    script = (
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from replay.cli import group\n"
+        "assert 'vtc' in CliRunner().invoke(group, ['policies']).output\n"
+        "heavy = {'torch', 'transformers', 'hypothesis', 'seaborn', 'matplotlib', 'polars'} & set(sys.modules)\n"
+        "sys.exit(', '.join(sorted(heavy)) or 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
