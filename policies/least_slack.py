@@ -16,9 +16,9 @@ class LeastSlack(Ordered):
     """After the decodes, the prompt with the least time to spare before its first token is late is computed first.
 
     Slack is what is left to the deadline, less what its prompt still takes by the cost model. It falls alike for all
-    who wait, so the key is static; it does not fall for a prompt that is being computed, in chunks. A waiting prompt
-    may go before its next chunk, and it is paused; but only with less slack by more than `quantum_s`, as equal ones
-    would take turns and all end late. Nobody is evicted for another's slack, and once an answer has begun it goes on.
+    who wait, so the key is static, with what a cache held when it came; not for a prompt that is computed, in chunks. A
+    waiting prompt may go before its next chunk, and it is paused; but only with less slack by more than `quantum_s`, as
+    equal ones would take turns, all to be late. Nobody is evicted for another's slack, and an answer begun goes on.
 
     Does badly: where slots are short, paused prompts hold theirs; who is late already has the least slack of all.
     """
@@ -36,9 +36,8 @@ class LeastSlack(Ordered):
         return request.due + deadline - step.seconds(prefill=tokens, context=request.context)
 
     def run_key(self, request: Request, step: Step) -> tuple[float, ...]:
-        if not request.prefilling:
-            return (0, request.sequence)
-        return (1, self.key(request, step) - self.quantum_s * (request.row == self._turn))
+        slack = self.key(request, step) - self.quantum_s * (request.row == self._turn)
+        return (1, slack) if request.prefilling else (0, request.sequence)
 
     def schedule(self, step: Step) -> None:
         super().schedule(step)
@@ -56,4 +55,6 @@ class LeastSlack(Ordered):
         for request in super().order(step):
             while self._prompts and self.run_key(self._prompts[0], step)[1] <= self.key(request, step):
                 self._keep_running(self._prompts.pop(0), step)
+            if step.evicted and step.shares:
+                return  # for a prompt: whoever joins now is evicted next
             yield request

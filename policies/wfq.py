@@ -40,5 +40,6 @@ class Wfq(Served, PerUser):
             self._tags[request.user] = max(self._tags[request.user], self._now)
 
     def on_admit(self, request: Request, step: Step) -> None:
-        self._now = max(self._now, self._tags[request.user])
+        if not request.evictions:  # whoever comes back had its start before
+            self._now = max(self._now, self._tags[request.user])
         super().on_admit(request, step)

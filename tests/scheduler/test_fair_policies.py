@@ -354,6 +354,13 @@ def test_a_deficit_of_ten_quanta_of_a_tenth_is_over_after_ten_rounds() -> None:
     assert deficits.of("ada") > 0
 
 
+def test_rounds_are_counted_also_where_a_quantum_is_lost_in_rounding() -> None:
+    deficits = Deficits(1e-20)
+    deficits.spend("ada", 3.0)
+    deficits.refill(deficits.rounds("ada") - 5)
+    assert deficits.rounds("ada") == 5
+
+
 @settings(max_examples=30)
 @given(contest=contests(), quantum=st.sampled_from([0.5, 3.0, 20.0, 200.0]))
 def test_deficits_lie_between_what_one_admission_can_bring_and_a_quantum(
@@ -414,6 +421,17 @@ def test_tags_that_a_wrong_length_set_are_put_right() -> None:
     for user in ("ada", "bob"):
         had = sum(one.prompt_tokens + 2 * one.generated for one in rows if one.user == user)
         assert policy._tags[user] == had
+
+
+def test_who_comes_back_after_an_eviction_does_not_move_virtual_time() -> None:
+    # Ada and bob start at 0 and end at 10. Bob is evicted and comes back at 40 ms; cy, new after that, starts at 0 too.
+    rows = [
+        request(row, due, 2, user=user) for row, (due, user) in enumerate([(0.0, "ada"), (0.0, "bob"), (0.045, "cy")])
+    ]
+    policy = Wfq()
+    replayed = simulate(rows, [4, 4, 1], policy=policy, blocks=6, block_size=1, max_running=2)
+    assert replayed.column("evictions") == [0, 1, 0]
+    assert dict(policy._tags) == {"ada": 10.0, "bob": 10.0, "cy": 4.0}
 
 
 def test_a_rate_limit_holds_a_user_back_and_nobody_else() -> None:

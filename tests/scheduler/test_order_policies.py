@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import permutations
 from random import Random
 from statistics import mean, pvariance
@@ -16,10 +17,11 @@ from policies.hrrn import Hrrn
 from policies.hybrid import Hybrid
 from policies.least_slack import LeastSlack
 from policies.sjf import Sjf
+from replay.contract.cases import MODES, Case, cases, replay
 from replay.contract.simulation import Replayed, request, simulate
 from replay.executors.interface import CostModel
 from replay.request import Request
-from replay.scheduler import Policy
+from replay.scheduler import Policy, Step
 
 EPSILON = 1e-9  # seconds: clocks count nanoseconds
 
@@ -405,3 +407,17 @@ def test_who_waits_keeps_the_guess_that_it_came_with(policy: str) -> None:
     ]
     replayed = simulate(rows, outputs, policy=policy, predictor="user_mean", max_running=1)
     assert by_admission(replayed) == [0, 2, 3, 1]
+
+
+@settings(max_examples=150)
+@given(case=cases(size=14), mode=st.sampled_from(MODES[2:]))
+def test_nobody_joins_in_a_step_in_which_a_prompt_evicts_somebody(case: Case, mode: tuple[str, dict[str, Any]]) -> None:
+    @dataclass
+    class Watched(LeastSlack):
+        """Looks at the end of each step whether somebody joined others who were short of blocks."""
+
+        def schedule(self, step: Step) -> None:
+            super().schedule(step)
+            assert not (step.evicted and step.admitted and len(step.shares) > len(step.admitted))
+
+    replay(case, Watched(admission="aggressive"), mode)
