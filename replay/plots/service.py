@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from replay.metrics.notation import duration, plural
 from replay.metrics.service import ASKED, Numbers, ledger, weights
-from replay.metrics.windows import served_in_windows
+from replay.metrics.windows import PARTS, served_in_windows
 from replay.plots.canvas import DASHES, FAINT, figure, legend, no_data
 from replay.plots.registry import plots
 from replay.plots.view import View
@@ -68,7 +68,8 @@ def rates(view: View, cell: Cell) -> dict[str, Numbers]:
     windows = _windows(view, cell)
     if windows.is_empty():
         return {}
-    start, end, length = windows["start"][0], windows["end"][-1], windows["end"][0] - windows["start"][0]
+    start, length = windows["start"][0], windows["end"][0] - windows["start"][0]
+    end = windows["end"][-1] + length / PARTS / 2  # they are so many to the nanosecond: no part may be lost to rounding
     books = ledger(cell.table("requests").with_columns(**weights(view.run.service)))
     received = np.vstack([part for _, part, _ in served_in_windows(books, start, end, length)])
     return {name: received[:, place] / length for place, name in enumerate(books.names)}

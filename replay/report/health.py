@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from replay.metrics.notation import duration, enumerate_words, number, plural
+from replay.metrics.notation import duration, enumerate_words, number, plural, several
 from replay.metrics.paired import STEADY
 from replay.report.findings import Findings
 
@@ -26,9 +26,12 @@ def health(findings: Findings) -> list[str]:
     if findings.simulated:
         sentences.append("Simulated: all times come from a cost model on a virtual clock, not from hardware.")
     if invalid := [cell for cell in run.cells if not cell.valid]:
-        names = enumerate_words([cell.name for cell in invalid])
-        verb = "is" if len(invalid) == 1 else "are"
-        sentences.append(f"{names} {verb} invalid: {invalid[0].invalid_reason or 'requests were submitted too late'}.")
+        names = several([cell.name for cell in invalid])
+        reason = invalid[0].invalid_reason or "requests were submitted too late"
+        one = len(invalid) == 1
+        sentences.append(
+            f"{names} is invalid: {reason}." if one else f"{names} are invalid ({invalid[0].name}: {reason})."
+        )
     return sentences
 
 

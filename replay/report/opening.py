@@ -50,7 +50,9 @@ def opening(trace: str, findings: Findings) -> str | None:
         return _on_policies(kinds[0])
     arms = findings.compared_of(trace)
     if len(arms) > 1:
-        return "No two valid cells can be compared here."
+        marked = [pair.base for pair in found.policies if pair.base.mark]
+        base = f": policies are held against {marked[0].policy}{marked[0].mark}" if marked else ""
+        return f"No two valid cells can be compared here{base}."
     return _facts(arms[0], findings) if arms else None
 
 

@@ -19,7 +19,9 @@ NAMES = ("service", "windowed_difference")
 TWO_SECONDS = {"prompt": 1.0, "output": 2.0, "window_s": 2.0}
 
 
-def in_turn(folder: Path, users: Sequence[str | None] = ("ana", "ana", "ben", "ben"), **fields: Any) -> Path:
+def in_turn(
+    folder: Path, users: Sequence[str | None] = ("ana", "ana", "ben", "ben"), window_s: float = 2.0, **fields: Any
+) -> Path:
     """Requests of 10 prompt tokens and 2 answer tokens, two seconds each, one after the other; under fifo the first
     first, under fair (if it is there) the last first."""
     cells = []
@@ -32,7 +34,7 @@ def in_turn(folder: Path, users: Sequence[str | None] = ("ana", "ana", "ben", "b
             rows.append(request_row(row, user=users[row], prompt_tokens=10, admitted=start, token_times=times))
         write_tables(folder / "cells" / f"continuous-{policy}", rows)
         cells.append(cell_entry(f"continuous-{policy}", **(fields if policy == "fair" else {})))
-    return write_manifest(folder, cells, rows=len(users), service=TWO_SECONDS)
+    return write_manifest(folder, cells, rows=len(users), service=TWO_SECONDS | {"window_s": window_s})
 
 
 def test_a_line_is_what_a_user_received_a_second(tmp_path: Path) -> None:
@@ -46,6 +48,14 @@ def test_a_line_is_what_a_user_received_a_second(tmp_path: Path) -> None:
     assert [line.get_ydata()[0] for line in fair.lines] == [0, 7]  # the other way round
     assert "weighted tokens/s" in words(figure)
     assert "ana" in words(figure)
+
+
+def test_windows_that_are_no_whole_nanoseconds_in_ten_are_all_drawn(tmp_path: Path) -> None:
+    in_turn(tmp_path, window_s=2.000_000_009)
+    seen = view(tmp_path)
+    arm = seen.arms[0]
+    windows = seen.windows.filter(cell=arm.names[0])
+    assert {len(rate) for rate in rates(seen, arm.shown).values()} == {len(windows)}
 
 
 def test_a_line_of_the_difference_is_that_of_its_policy(tmp_path: Path) -> None:

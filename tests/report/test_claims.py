@@ -122,7 +122,13 @@ def test_an_invalid_base_is_marked_too(tmp_path: Path) -> None:
     verdict, text = told(tmp_path, {"fifo": [0.5], "sjf": [0.1]}, fifo={"valid": False})
     assert "Policies in continuous, against fifo (invalid): sjf has" in verdict
     assert "sjf − fifo (invalid)" in text  # noqa: RUF001  # a true minus
-    assert verdict.startswith("No two valid cells can be compared here.")
+    assert verdict.startswith("No two valid cells can be compared here: policies are held against fifo (invalid).")
+
+
+def test_of_several_invalid_cells_the_reason_is_told_of_the_one_that_it_is_of(tmp_path: Path) -> None:
+    late = [{"valid": False, "invalid_reason": f"lag p99 is {lag} ms, over the limit of 5 ms"} for lag in (12, 90)]
+    verdict, _ = told(tmp_path, {"fifo": [0.5], "sjf": [0.1]}, fifo=late[0], sjf=late[1])
+    assert "continuous-fifo and continuous-sjf are invalid (continuous-fifo: lag p99 is 12 ms" in verdict
 
 
 def test_why_a_difference_is_not_claimed_is_in_the_json(tmp_path: Path) -> None:
