@@ -20,6 +20,7 @@ from replay.contract.circumstances import other_circumstances
 from replay.contract.expect import broken, expect, suits
 from replay.contract.trials import Subject, Trial, run, trials
 from replay.executors.interface import CostModel
+from replay.predictors import predictors
 from replay.replayer import Replayer
 
 CONTINUOUS = [mode for mode in MODES if mode[0] == "continuous"]
@@ -99,6 +100,7 @@ def the_past_does_not_change(subject: Subject, trial: Trial) -> None:
 @promise("blind", trials(limited=False, predictors=["max_tokens"]))
 def lengths_are_not_known_beforehand(subject: Subject, trial: Trial) -> None:
     """Where nothing is predicted, how long an answer will be changes nothing before it ends."""
+    suits(predictors[trial.predictor].knows == "nothing")
     case = deepcopy(trial.case)
     row, more = trial.chance % len(case.outputs), 1 + trial.chance % 7
     case.declared[row] = max(case.declared[row], case.outputs[row] + more)

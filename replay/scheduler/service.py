@@ -90,13 +90,14 @@ class Deficits:
         left, since = self._known.setdefault(user, (self._quantum, self.round))
         if left > 0:
             return left
-        if self.round - since < self._refills(left):
+        if self.rounds(user):
             return left + self._quantum * (self.round - since)
         return self._quantum - math.fmod(-left, self._quantum)  # exact: the sum might be rounded to 0, and stay there
 
     def rounds(self, user: str | None) -> int:
         """Rounds until `user` has something left; 0: it has."""
-        return self._refills(self.of(user))
+        left, since = self._known.setdefault(user, (self._quantum, self.round))
+        return 0 if left > 0 else max(0, int(-left // self._quantum) + 1 - (self.round - since))
 
     def spend(self, user: str | None, service: float) -> None:
         self._known[user] = (self.of(user) - service, self.round)
@@ -104,6 +105,3 @@ class Deficits:
     def refill(self, rounds: int) -> None:
         """So many rounds pass."""
         self.round += rounds
-
-    def _refills(self, left: float) -> int:
-        return 0 if left > 0 else int(-left // self._quantum) + 1

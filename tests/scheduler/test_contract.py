@@ -281,6 +281,12 @@ def test_who_breaks_a_promise_is_found_with_a_small_trace(
     assert small(breach), breach.trial
 
 
+def test_a_smaller_trace_is_not_one_whose_lengths_are_predicted() -> None:
+    breach = hold_to(promises["blind"], Subject("broken", Leaking), examples=200)
+    assert breach is not None
+    assert breach.trial.predictor == "max_tokens"
+
+
 def test_the_step_at_which_it_broke_is_known() -> None:
     breach: Any = hold_to(promises["ends"], Subject("broken", Raising), examples=100)
     assert breach.fault.step == "0, at 0 s"
