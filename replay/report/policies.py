@@ -36,7 +36,8 @@ def told_of_policies(family: Sequence[Contrast], findings: Findings) -> list[str
         ]
     short = len(family) >= MOST  # with what they are held against, more than can be told one by one
     sentences = [_ends_of_many(family, findings) if short else _averages(family, findings)]
-    if told := who_pays(_ends(family) if short else family):
+    shown = _ends(family) if short else family
+    if shown and (told := who_pays(shown)):
         sentences.append(told)
     return sentences
 
@@ -76,7 +77,9 @@ def _ends_of_many(family: Sequence[Contrast], findings: Findings) -> str:
     told = [
         f"of {len(family)} policies, {_having(better)} a shorter mean end-to-end time and {_having(worse)} a longer one"
     ]
-    if 0 < better + worse < len(family):
+    if not better + worse:
+        told = [f"of none of {len(family)} policies can a difference in mean end-to-end time be claimed"]
+    elif better + worse < len(family):
         told[0] += f"; of the other {len(family) - better - worse}, no such difference can be claimed"
     for pair in _ends(family):
         alike = [other.name + other.other.mark for other in family if _figures(other) == _figures(pair)]

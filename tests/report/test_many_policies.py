@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ from replay.report.tables import joined
 OWN = {f"own{place}": 100 + 10 * place for place in range(11)}
 
 
-def many(folder: Path) -> list[str]:
+def many(folder: Path, times: Mapping[str, int] = OWN) -> list[str]:
     """Eleven policies beside fifo, which is like own4; the report's lines. First tokens after 100 to 200 ms."""
     cells = []
-    for policy, first in ({"fifo": 140} | dict(reversed(OWN.items()))).items():
+    for policy, first in ({"fifo": 140} | dict(reversed(times.items()))).items():
         rows = []
         for row in range(40):
             token = row + first / 1000
@@ -60,6 +61,13 @@ def test_the_verdict_counts_many_policies_and_tells_the_first_and_the_last(tmp_p
     assert "shortest: **own0** has" in said
     assert "longest: **own10** has" in said
     assert "own5" not in said
+
+
+def test_where_nothing_can_be_claimed_of_many_policies_that_is_what_the_verdict_says(tmp_path: Path) -> None:
+    lines = many(tmp_path, dict.fromkeys(OWN, 140))
+    said = [line for line in lines if line.startswith(("- **Policies in", "- Who gains"))]
+    told = "of none of 11 policies can a difference in mean end-to-end time be claimed"
+    assert said == [f"- **Policies in continuous**, against fifo: {told}."]
 
 
 def test_the_table_of_a_terminal_tells_how_many_it_left_out(tmp_path: Path) -> None:
