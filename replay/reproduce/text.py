@@ -18,13 +18,14 @@ from replay.reproduce.running import Figures, rows_of
 
 SMALL = 0.01  # a share of the time that is not worth a word
 MARKDOWN_HEADS = ("recipe", "paper", "what it claims", "the paper's figure", "ours, on a cost model", "outcome")
+NO_FIGURE = "none on record"  # it prints none of this, or nobody has looked it up
 
 
 def opening(recipe: Recipe) -> list[str]:
     """The paper, and what it says."""
     paper = recipe.paper
     lines = [f"{recipe.name}: {paper.title} ({recipe.reference})", f"  claimed: {paper.claim}"]
-    lines += [f"  the paper's figure: {paper.figure}"] if paper.figure else []
+    lines += [f"  the paper's figure: {paper.figure or NO_FIGURE}"]
     lines += [f"  not as in the paper: {paper.note}"] if paper.note else []
     return [*lines, f"  regime: {recipe.document.regime}"]
 
@@ -195,7 +196,7 @@ def summary_row(findings: Findings) -> list[str]:
     if findings.as_recorded and reason:
         outcome += f": {reason}"
     told = ours_told(findings) if findings.ours else order_told(findings.claims[0], findings.claims[0].means)
-    return [recipe.name, recipe.reference, paper.claim, paper.figure or "not given", told, outcome]
+    return [recipe.name, recipe.reference, paper.claim, paper.figure or NO_FIGURE, told, outcome]
 
 
 def _kept(claims: Sequence[Finding], noun: str) -> str:

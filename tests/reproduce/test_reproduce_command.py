@@ -52,6 +52,7 @@ def test_the_exit_status_says_whether_the_outcome_is_the_one_on_record(
     assert told in out
     assert "measured on: simulated engine, no hardware: a step takes 15 ms + 0.25 ms a prefill token" in out
     assert ("holds (2 of 2 seeds)" if order.startswith('["sjf"') else "fails (0 of 2 seeds)") in out
+    assert "  the paper's figure: none on record\n" in out  # beside ours, even where there is none
     assert "slots 9" in out  # the regime: one slot is what everybody waits for
     assert not (tmp_path / "outputs").exists()
 
@@ -62,7 +63,7 @@ def test_a_table_for_a_document_is_all_that_is_printed(tmp_path: Path, replay: C
     head, line, row = out.splitlines()
     assert head.startswith("| recipe | paper | what it claims | the paper's figure | ours, on a cost model | outcome |")
     assert line == "| --- | --- | --- | --- | --- | --- |"
-    assert row.startswith("| small | Smith, NRLQ, 1956 | shortest first has the smallest mean | not given | 0.")
+    assert row.startswith("| small | Smith, NRLQ, 1956 | shortest first has the smallest mean | none on record | 0.")
     assert row.endswith("mean e2e of sjf over fifo | holds (1 of 1 claim) |")
     assert "picture: outputs/reproduce/small.png" in error
 
