@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replay.metrics.contrasts import Contrast
 from replay.metrics.loads import Loads, Parting, loads_of, parted, partings
-from replay.metrics.notation import change, enumerate_words, milliseconds, number, percent, signed
+from replay.metrics.notation import change, enumerate_words, milliseconds, number, percent, several, signed
 from replay.metrics.paired import PAIRED
 from replay.report.claims import considered
 from replay.report.findings import Findings
@@ -49,17 +49,30 @@ def _told(loads: Loads, parting: Parting, findings: Findings) -> str:
     setting, first = f"in **{parting.setting}**", parting.first
     factors = loads.factors
     if first is None:
-        return f"{setting}, policies cannot be told apart at any of them, up to {_factor(factors[-1])}: try more"
+        up_to, moved = f"up to {_factor(factors[-1])}", _moved(loads, parting, findings)
+        if moved is not None:
+            own = f"who gains and who pays differs from {_factor(moved)} on"
+            return f"{setting}, policies are alike on average at all of them, {up_to}, but {own}"
+        return f"{setting}, policies cannot be told apart at any of them, {up_to}: try more"
     below = [factor for factor in factors if factor < first]
     again = [factor for factor in factors if factor > first and not parting.apart[factor]]
     pairs = _pairs(loads, parting, first, findings)
-    who = f"{enumerate_words(list(parting.apart[first]))} from {pairs[0].base.policy}"
+    who = f"{several(list(parting.apart[first]))} from {pairs[0].base.policy}"
     sentence = f"{setting}, policies part from {_factor(first)} on{_rate(loads, first, findings)}: {who}"
     if again:
         sentence += f" (though not at {enumerate_words([_factor(factor) for factor in again])})"
     if not below:
         return f"{sentence}; that is the lowest tried: try less"
     return f"{sentence}; at {enumerate_words([_factor(factor) for factor in below])} they cannot be told apart"
+
+
+def _moved(loads: Loads, parting: Parting, findings: Findings) -> float | None:
+    """The first load at which a policy moves waiting from some requests to others, as may be claimed of groups."""
+    for factor in loads.factors:
+        pairs = _pairs(loads, parting, factor, findings)
+        if any(shift.difference.seen for pair in pairs for shift in pair.shifts):
+            return factor
+    return None
 
 
 def _table(loads: Loads, parting: Parting, findings: Findings) -> str:
