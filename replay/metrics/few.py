@@ -48,12 +48,12 @@ def few(found: Sequence[Arm], values: Values) -> Few:
     names = [policy for _, policy in sorted(others)]
     worst = MOST - 1 - BEST
     shown = {base, *(names if len(names) < MOST else names[:BEST] + names[-worst:])}
-    which = f"the {BEST} best and the {worst} worst by mean end-to-end time in {setting}"
+    said = f"{base}, the {BEST} best and the {worst} worst by mean end-to-end time in {setting}"
     if len(names) < MOST:
-        which = f"and those that are not like another in {setting}"
-    said = f"{len(shown)} of {len(policies)} policies: {base}, {which}"
-    alike = "" if len(taken) == len(policies) else "; of those that are alike, one"
-    return Few([policy for policy in policies if policy in shown], said + alike)
+        said = f"of those that are alike in {setting}, one"
+    elif len(taken) < len(policies):
+        said += "; of those that are alike, one"
+    return Few([policy for policy in policies if policy in shown], f"{len(shown)} of {len(policies)} policies: {said}")
 
 
 def _figures(found: Sequence[Arm], values: Values) -> tuple[float | None, ...]:
