@@ -1,4 +1,7 @@
-"""The sentence on fairness: between users by Jain's index, and the longest that anybody waited."""
+"""The sentence on fairness: between users by what they are slowed down and by what they get, and the longest wait.
+
+The first two disagree where one user asks for more than the others: who gives all as much slows that one down.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,19 @@ def told_of_fairness(found: Sequence[Arm], findings: Findings) -> str | None:
     parts = [
         text
         for metric, name, best_first in (
-            ("jain", "Jain's index over users", True),
+            ("jain", "Jain's index over users' slowdowns", True),
+            ("service_difference", "service of two users apart by at most", False),
             ("longest_wait", "longest wait", False),
         )
         if (text := _ends(arms, findings, metric, name, best_first=best_first))
     ]
     if len(arms) < 2 or not parts:
         return None
-    note = " (`fair` shares slots by count; the index is over slowdown)" if _fair_is_lower(arms, findings) else ""
+    note = ""
+    if _even_service_is_uneven_slowdown(arms, findings):
+        note = " (users who get as much are not slowed down as much: whoever asks for more waits longer)"
+    elif _fair_is_lower(arms, findings):
+        note = " (`fair` shares slots by count; the index is over slowdown)"
     return f"Fairness in {arms[0].setting}: {'; '.join(parts)}{note}."
 
 
@@ -32,7 +40,7 @@ def _ends(arms: Sequence[Arm], findings: Findings, metric: str, name: str, *, be
     values = {arm: value for arm in arms if (value := findings.values.value(arm, metric, "value")) is not None}
     if len(values) < 2:
         return None
-    write = number if metric == "jain" else duration
+    write = duration if metric == "longest_wait" else number
     best, worst = sorted(values, key=lambda arm: values[arm], reverse=best_first)[:: len(values) - 1]
     if not findings.compare(metric, worst, best).seen:
         low, high = sorted((values[worst], values[best]))
@@ -43,6 +51,19 @@ def _ends(arms: Sequence[Arm], findings: Findings, metric: str, name: str, *, be
         alike = [arm.policy for arm in values if write(values[arm]) == write(values[end])]
         ends.append(f"{write(values[end])} with {several(alike)}")
     return f"{name} {ends[0]}, and {ends[1]}"
+
+
+def _even_service_is_uneven_slowdown(arms: Sequence[Arm], findings: Findings) -> bool:
+    """Whether the policy that keeps users' service the closest has a lower Jain's index than the one that does not."""
+    apart = {arm: value for arm in arms if (value := findings.values.value(arm, "service_difference", "value"))}
+    if len(apart) < 2:
+        return False
+    closest, furthest = min(apart, key=apart.__getitem__), max(apart, key=apart.__getitem__)
+    further, index = (
+        findings.compare("service_difference", closest, furthest),
+        findings.compare("jain", furthest, closest),
+    )
+    return further.seen and index.seen and index.merit < 0
 
 
 def _fair_is_lower(arms: Sequence[Arm], findings: Findings) -> bool:

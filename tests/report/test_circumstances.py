@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from runs import MODES, cell_entry, request_row, simulated_run, write_manifest, write_tables
 
+from replay.contract.simulation import request, simulate
 from replay.report import write_report
 
 
@@ -82,10 +84,29 @@ def test_the_fairness_sentence_names_the_best_and_the_worst(tmp_path: Path) -> N
         write_tables(tmp_path / "cells" / f"continuous-{policy}", rows)
     folder = write_manifest(tmp_path, [cell_entry("continuous-fifo"), cell_entry("continuous-fair")], rows=40)
     assert (
-        "Fairness in continuous: Jain's index over users 1.00 with fifo, and 0.80 with fair; "
+        "Fairness in continuous: Jain's index over users' slowdowns 1.00 with fifo, and 0.80 with fair; "
         "longest wait 100 ms with fifo, and 200 ms with fair "
         "(`fair` shares slots by count; the index is over slowdown)." in verdict(folder)
     )
+
+
+def test_where_even_service_means_uneven_slowdowns_the_fairness_sentence_says_so(tmp_path: Path) -> None:
+    # One slot; ana asks for four times as much as bob. First come, first served slows both down alike.
+    due = [row / 100 for row in range(50)]
+    users = ["bob" if row % 5 == 0 else "ana" for row in range(50)]
+    for policy in ("fifo", "vtc"):
+        replayed = simulate(
+            [request(row, due[row], 8, user=users[row]) for row in range(50)], [4] * 50, policy=policy, max_running=1
+        )
+        rows = replayed.requests.with_columns(alone=0.04).to_dicts()
+        write_tables(tmp_path / "cells" / f"continuous-{policy}", rows)
+    folder = write_manifest(tmp_path, [cell_entry("continuous-fifo"), cell_entry("continuous-vtc")], rows=50)
+    (told,) = [line for line in verdict(folder).splitlines() if "Fairness in continuous" in line]
+    assert "Jain's index over users' slowdowns 1.00 with fifo, and 0.68 with vtc; " in told
+    found = re.search(r"; service of two users apart by at most ([\d.]+) with vtc, and ([\d.]+) with fifo; ", told)
+    assert found is not None, told
+    assert float(found[1]) < 48 < float(found[2])  # VTC's bound: 2 U, U = 2 * (8 + 4)
+    assert told.endswith("(users who get as much are not slowed down as much: whoever asks for more waits longer).")
 
 
 def test_traces_with_prefixes_are_said_to_be_computed_in_full(tmp_path: Path) -> None:
