@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replay.metrics.contrasts import Contrast
+from replay.metrics.few import few
 from replay.metrics.loads import Loads, Parting, loads_of, parted, partings
 from replay.metrics.notation import change, enumerate_words, milliseconds, number, percent, several, signed
 from replay.metrics.paired import PAIRED
@@ -36,6 +37,8 @@ def sections(findings: Findings) -> list[str]:
                 "difference from the first of them may be claimed; *waited* is the largest share of requests that "
                 "were left waiting by a step that could have admitted them, and the regime is the first policy's."
             )
+            if left_out := few(findings.arms, findings.values).left_out:
+                parts.append(f"The tables have {left_out}.")
             parts += [f"### {parting.setting}\n\n{_table(loads, parting, findings)}" for parting in found]
     return parts
 
@@ -80,17 +83,21 @@ def _table(loads: Loads, parting: Parting, findings: Findings) -> str:
         factor: [arm for arm in findings.compared_of(trace) if arm.setting == parting.setting]
         for factor, trace in loads.traces.items()
     }
-    policies = list(dict.fromkeys(arm.policy for found in arms.values() for arm in found))
+    chosen = few(findings.arms, findings.values).policies
+    ran = dict.fromkeys(arm.policy for found in arms.values() for arm in found)
+    policies = [policy for policy in ran if policy in chosen]
     rows = []
     for factor, found in arms.items():
         waited = [share for arm in found if (share := findings.values.value(arm, "queued", "value")) is not None]
         by_policy = {arm.policy: findings.values.value(arm, "ttft", "mean") for arm in found}
         pairs = [pair for pair in _pairs(loads, parting, factor, findings) if parted(pair)]
+        told = [pair for pair in pairs if pair.other.policy in chosen]
+        more = [f"{len(pairs) - len(told)} more"] if len(pairs) > len(told) else []
         rows.append(
             [
                 _factor(factor),
                 words(shares(findings, found[0])) if found else "",
-                "; ".join(_apart(pair) for pair in pairs) or "nobody",
+                "; ".join([*(_apart(pair) for pair in told), *more]) or "nobody",
                 number(_requests_per_second(loads, factor, findings)),
                 percent(max(waited, default=None)),
                 *(milliseconds(by_policy.get(policy)) for policy in policies),

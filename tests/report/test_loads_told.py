@@ -127,3 +127,12 @@ def test_partings_from_rows_are_those_of_the_report(tmp_path: Path) -> None:
     (loads,) = loads_of(run.traces)
     (parting,) = find_partings(loads, arms(run), measured.requests, Values(measured.summary), 0)
     assert (parting.setting, parting.first, dict(parting.apart)) == ("continuous", 2.0, {1.0: [], 2.0: ["sjf"]})
+
+
+def test_of_many_policies_the_table_of_loads_has_the_few_that_pictures_show(tmp_path: Path) -> None:
+    """Nine are fifo under other names."""
+    load_run(tmp_path, {1.0: 0.0, 2.0: 0.1}, ("fifo", "sjf", *(f"own{place}" for place in range(9))))
+    write_report(tmp_path, plots=False)
+    text = (tmp_path / "comparison.md").read_text()
+    assert "| load | regime | told apart | requests/s | waited | fifo | sjf |\n" in text
+    assert "The tables have 2 of 11 policies: of those that are alike in continuous, one." in text
