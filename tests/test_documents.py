@@ -22,6 +22,7 @@ from replay.experiment.settings import TORCH_ONLY, Engine
 from replay.predictors import predictors
 from replay.registry import Registry
 from replay.scheduler import admissions, policies
+from replay.scheduler.listener import Listener
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -77,6 +78,15 @@ def test_the_policy_of_the_how_to_runs_in_every_mode(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for mode in ("static", "dynamic", "continuous"):
         assert f"{mode}-longest_prompt: 96 of 96 completed" in done.stderr
+
+
+def test_the_how_to_tells_every_event_with_what_it_is_given() -> None:
+    page = Path("docs/writing-a-policy.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(on_\w+)\((.*?)\)` \|", page, flags=re.MULTILINE)
+    events = {name: event for name, event in vars(Listener).items() if name.startswith("on_")}
+    assert [name for name, _ in told] == list(events)
+    for name, given in told:
+        assert given == ", ".join(list(inspect.signature(events[name]).parameters)[1:]), name
 
 
 def test_the_page_on_the_engine_has_every_key_and_every_named_shape() -> None:
