@@ -13,13 +13,11 @@ from replay.scheduler import Ordered, Request, Step, policy
 class PriorityPreempt(Ordered):
     """The most urgent is admitted first, and evicts running ones that are less urgent by more than `threshold`.
 
-    Where slots or blocks are short for it, the least urgent goes first, of these the newest, and no more than it needs.
-    Nobody is evicted where that would not be enough (a rule of `admission` that asks for more than the default is not
-    foreseen), nor for one just as urgent, so equals never change places. Whoever is no more urgent than one that was
-    evicted in a step does not join in it.
+    Where slots or blocks are short for it, the least urgent goes first, of these the newest, and no more than needed;
+    nobody where that is not enough (an `admission` beyond the default may find so), nor for an equal. Whoever is no
+    more urgent than one evicted in a step does not join in it; a prompt in chunks goes on after more urgent ones join.
 
-    Does badly: the least urgent may wait for ever; where evicted work is computed again, a stream of urgent requests
-    has the others start over; and a prompt that is computed in chunks goes on before a more urgent one that waits.
+    Does badly: the least urgent may wait for ever; and evicted work may have to be computed again, and again.
     """
 
     threshold: int = field(default=0, metadata={"minimum": 0, "help": "difference in priority that it takes to evict"})
@@ -31,11 +29,17 @@ class PriorityPreempt(Ordered):
         return (-request.urgency, request.sequence)
 
     def schedule(self, step: Step) -> None:
-        self.go_on(step)
-        if step.admits() or step.refusal == "slots":
-            for request in self.order(step):
-                if not self.admit(request, step):
-                    break
+        self._queue.restore()
+        first = self._queue.first() if step.gate else None
+        running = sorted(step.running, key=lambda one: (one.prefilling, self.run_key(one, step)))
+        later = [one for one in running if one.prefilling and first and one.urgency < first.urgency]
+        for request in running[: len(running) - len(later)]:
+            self._keep_running(request, step)
+        for request in self.order(step):
+            if not self.admit(request, step):
+                break
+        for request in later:
+            self._keep_running(request, step)
 
     def admit(self, request: Request, step: Step) -> bool:
         if step.shares and any(request.urgency <= evicted.urgency for evicted in step.evicted.values()):
@@ -49,7 +53,7 @@ class PriorityPreempt(Ordered):
         return False
 
     def _losers(self, request: Request, step: Step) -> list[Request]:
-        """Who may be evicted for a request, the first to go last; nobody if all of them are not enough."""
+        """Who may be evicted for a request, the first to go last; nobody if all are not enough."""
         less = [one for one in step.running if one.urgency + self.threshold < request.urgency]
         room = step.free_blocks + sum(step.freed_by(one) + step.claim(one) for one in less)
         enough = step.residents - len(less) < step.size and room >= step.blocks_to_join(request)

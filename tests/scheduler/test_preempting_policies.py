@@ -527,3 +527,11 @@ def test_andes_evicts_nobody_more_often_than_its_cap(sizes: list[tuple[int, int,
     policy = Andes(trigger=0.0, every=1, evictions=cap, read_per_s=200.0, patience_s=0.0, horizon_s=0.1)
     replayed = simulate(rows, [size for _, _, size in sorted(sizes)], policy=policy, max_running=slots, block_size=1)
     assert max(replayed.column("evictions")) <= cap
+
+
+def test_a_prompt_in_chunks_goes_on_after_a_more_urgent_one_has_joined() -> None:
+    # Ten tokens a step. The second comes at 15 ms, and the whole of the step at 20 ms is for its prompt.
+    rows = [request(0, 0.0, 100, priority=0), request(1, 0.015, 10, priority=2)]
+    replayed = simulate(rows, [1, 1], policy="priority_preempt", token_budget=10)
+    assert replayed.column("token_times") == [[0.110], [0.030]]
+    assert replayed.column("evictions") == [0, 0]
