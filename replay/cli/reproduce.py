@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -105,7 +106,11 @@ def _list() -> None:
     rows = [
         [one.name, one.reference, one.document.outcome.result, "yes" if one.document.torch else "no"] for one in recipes
     ]
-    click.echo(aligned(["recipe", "paper", "outcome on record", "torch"], rows, words=4))
+    head, *lines = aligned(["recipe", "paper", "outcome on record", "torch"], rows, words=4).splitlines()
+    click.echo(head)
+    for one, line in zip(recipes, lines, strict=True):
+        click.echo(line)
+        click.echo(textwrap.fill(one.paper.claim, 100, initial_indent="  ", subsequent_indent="  "))
 
 
 def _show(recipe: Recipe) -> None:

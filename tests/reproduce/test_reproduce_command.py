@@ -108,7 +108,11 @@ def test_the_files_are_shown_without_running_them(tmp_path: Path, replay: Comman
 def test_without_a_name_the_recipes_are_listed(replay: Command) -> None:
     ended, out, _ = replay("reproduce")
     assert ended == 0
-    assert [line.split()[0] for line in out.splitlines()[1:]] == recipe_names()
+    lines = out.splitlines()[1:]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == recipe_names()
+    for name in recipe_names():
+        (place,) = [place for place, line in enumerate(lines) if line.startswith(f"{name} ")]
+        assert find_recipe(name).paper.claim.startswith(lines[place + 1].strip()), "what it claims is told below it"
 
 
 def test_what_is_typed_wrong_ends_with_status_2(tmp_path: Path, replay: Command) -> None:
