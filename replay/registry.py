@@ -14,15 +14,19 @@ from replay.errors import ExperimentError
 
 T = TypeVar("T")
 Entry = TypeVar("Entry")
+MANY = 12  # names that a sentence lists
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """A clause that helps with a name that does not exist: the nearest valid one, or all of them."""
+    """A clause that helps with a name that does not exist: the nearest valid one, or all of them, or some of many."""
     known = list(candidates)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(sorted(known))}" if known else "there are none"
+    if not known:
+        return "there are none"
+    more = f" and {len(known) - MANY} more" if len(known) > MANY else ""
+    return f"known: {', '.join(sorted(known)[:MANY])}{more}"
 
 
 class Registry(Generic[T]):

@@ -109,7 +109,8 @@ def lengths_are_not_known_beforehand(subject: Subject, trial: Trial) -> None:
     longer.case.outputs[row] += more
     short, long = run(subject, replace(trial, case=case), lax=True), run(subject, longer, lax=True)
     end = short.column("last_token")[row]
-    what = f"that the answer of row {row} has {more} tokens more changes nothing before it would have ended"
+    tokens = "token" if more == 1 else "tokens"
+    what = f"that the answer of row {row} has {more} {tokens} more changes nothing before it would have ended"
     alike_before(LATE if end is None else end, short, long, what, inclusive=False)
 
 

@@ -142,5 +142,9 @@ def test_a_wrong_name_is_answered_with_the_nearest() -> None:
         registry["fifi"]
     with pytest.raises(ExperimentError, match="known: fifo"):
         registry["shortest"]
+    for number in range(20):
+        registry.register(f"p{number:02}")(number)
+    with pytest.raises(ExperimentError, match=r"known: fifo, p00, .*, p10 and 9 more$"):
+        registry["shortest"]
     with pytest.raises(ValueError, match="two policy entries"):
         registry.register("fifo")(2)
