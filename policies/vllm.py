@@ -16,8 +16,9 @@ class Vllm(Ordered):
     """Those who run get tokens in the order in which they were admitted, prompts and decodes alike; then who waits.
 
     Those who wait come first, first served. When blocks run out the newest is evicted, and in that step nobody joins;
-    `evicts` names another choice, such as whoever loses the least by it (vLLM pull request 53723). `admission` is
-    vLLM's: a request joins if the tokens of this step fit.
+    `evicts` names another choice, such as whoever loses the least by it (vLLM pull request 53723). `most_computed` passes
+    over who is back from an eviction and no further than it was: else prompts in chunks evict each other for ever.
+    `admission` is vLLM's: a request joins if the tokens of this step fit.
 
     Does badly: without a threshold, the prompts behind a long one wait until it is computed; with one, it takes longer
     itself. More is admitted than the pool can hold later, and what is evicted is computed again.
@@ -40,4 +41,8 @@ class Vllm(Ordered):
         if self.evicts == "random":
             return step.random.choice(sorted(step.running, key=lambda one: one.sequence))
         sign = {"newest": 0, "least_computed": -1, "most_computed": 1}[self.evicts]
-        return max(step.running, key=lambda one: (sign * one.computed, one.sequence))
+        back = {one.row for one in step.running if sign > 0 and one.computed <= one.memory.get("vllm", -1)}
+        return max(step.running, key=lambda one: (-1 if one.row in back else sign * one.computed, one.sequence))
+
+    def on_evict(self, request: Request, step: Step) -> None:
+        request.memory["vllm"] = request.furthest
