@@ -16,8 +16,8 @@ class Vllm(Ordered):
     """Those who run get tokens in the order in which they were admitted, prompts and decodes alike; then who waits.
 
     Those who wait come first, first served. When blocks run out the newest is evicted, and in that step nobody joins;
-    `evicts` names another choice, such as whoever loses the least by it (vLLM pull request 53723). `most_computed` passes
-    over who is back from an eviction and no further than it was: else prompts in chunks evict each other for ever.
+    `evicts` names another choice, such as whoever loses the least by it (vLLM pull request 53723). Of those back from
+    an eviction, `most_computed` takes who is further than it was: else prompts in chunks evict each other for ever.
     `admission` is vLLM's: a request joins if the tokens of this step fit.
 
     Does badly: without a threshold, the prompts behind a long one wait until it is computed; with one, it takes longer
