@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import sys
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,12 +54,26 @@ def check(
     if save is not None:
         check_target(save, force=True)
     subject = _subject(name, settings)
+    for remark in misspelt(type(subject.make())):
+        click.echo(f"replay: {remark}", err=True)
     broken = _held(subject, examples, seed, quiet=bool((options or {}).get("quiet")))
     if broken and save is not None:
         _save(broken[0], save, name, settings)
     count = f"{len(broken)} promise{'s' * (len(broken) != 1)}" if broken else "every promise that it makes"
     click.echo(f"{subject.name} {'breaks' if broken else 'keeps'} {count} ({examples} traces each, seed {seed})")
     sys.exit(1 if broken else 0)
+
+
+def misspelt(entry: type) -> list[str]:
+    """Methods that look like those of a base class and are none, so that nobody calls them."""
+    bases = {name for base in entry.__mro__[1:] for name in vars(base) if not name.startswith("_")}
+    own = {name for name, value in vars(entry).items() if isinstance(value, FunctionType) and not name.startswith("_")}
+    near = {name: difflib.get_close_matches(name, bases - own, n=1) for name in sorted(own - bases)}
+    return [
+        f"{entry.__name__}.{name} is no method of its bases, and nobody calls it: was {meant[0]!r} meant?"
+        for name, meant in near.items()
+        if meant
+    ]
 
 
 def _held(subject: Subject, examples: int, seed: int, *, quiet: bool) -> list[Breach]:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from replay.cli.policy_check import policy
+from replay.cli.policy_check import misspelt, policy
 from replay.cli.run import run
 from replay.contract.promises import promises
 from replay.errors import ExperimentError, OutputError
+from replay.scheduler import policies
 
 HEAD = "from dataclasses import dataclass, field\nfrom replay.scheduler import Ordered, Policy, Request, Step\n\n\n"
 
@@ -40,6 +41,14 @@ def test_a_good_policy_keeps_every_promise() -> None:
         assert line.split(maxsplit=2)[1:] == ["kept", promise.sentence]
     assert done.stdout.endswith("sjf keeps every promise that it makes (3 traces each, seed 0)\n")
     assert f"[{len(promises)}/{len(promises)}] shifted ...\n" in done.stderr
+
+
+def test_a_misspelt_method_is_remarked_upon(tmp_path: Path) -> None:
+    spec = write(tmp_path / "mine.py", "Spelt", BY_ID.replace("def key", "def kye").replace("% 5", "* 0"))
+    done = check(spec, "--examples", "1")
+    assert done.exit_code == 0, done.output
+    assert "replay: Spelt.kye is no method of its bases, and nobody calls it: was 'key' meant?" in done.stderr
+    assert not any(misspelt(policies[name]) for name in policies)
 
 
 def test_a_broken_promise_is_shown_with_a_trace_that_can_be_replayed(tmp_path: Path) -> None:
