@@ -48,7 +48,9 @@ def test_a_misspelt_method_is_remarked_upon(tmp_path: Path) -> None:
     done = check(spec, "--examples", "1")
     assert done.exit_code == 0, done.output
     assert "replay: Spelt.kye is no method of its bases, and nobody calls it: was 'key' meant?" in done.stderr
-    assert not any(misspelt(policies[name]) for name in policies)
+    ours = [policies[name] for name in policies if policies[name].__module__.startswith("policies.")]
+    assert ours
+    assert not any(map(misspelt, ours))
 
 
 def test_a_broken_promise_is_shown_with_a_trace_that_can_be_replayed(tmp_path: Path) -> None:
