@@ -52,6 +52,29 @@ class Padding:
 
 
 @dataclass(slots=True)
+class Counts:
+    """What shares add up to, without padding: in one pass, for every step is counted."""
+
+    prefill: int = 0
+    decodes: int = 0
+    context: int = 0
+    pairs: int = 0
+
+    @classmethod
+    def of(cls, shares: Sequence[Share]) -> Counts:
+        counts = cls()
+        for share in shares:
+            start, tokens = share.start, share.tokens
+            if share.prefill:
+                counts.prefill += tokens
+            else:
+                counts.decodes += 1
+            counts.context += start + tokens
+            counts.pairs += tokens * start + tokens * (tokens + 1) // 2
+        return counts
+
+
+@dataclass(slots=True)
 class Batch:
     """All that one step computes: packed tokens, or a padded rectangle when `padding` is given.
 
@@ -63,40 +86,48 @@ class Batch:
     padding: Padding | None = None
     swap_out: list[tuple[int, int]] = field(default_factory=list)
     swap_in: list[tuple[int, int]] = field(default_factory=list)
+    _counts: Counts | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def prefill_tokens(self) -> int:
         """Tokens of prompts (computed again ones included), without padding."""
-        return sum(share.tokens for share in self.shares if share.prefill)
+        return self._counted().prefill
 
     @property
     def decodes(self) -> int:
         """Requests that compute one token of their answer."""
-        return sum(not share.prefill for share in self.shares)
+        return self._counted().decodes
 
     @property
     def padding_tokens(self) -> int:
         """Tokens that are computed and mean nothing."""
         if self.padding is None:
             return 0
-        return self.padding.rows * self.padding.width - sum(share.tokens for share in self.shares)
+        counts = self._counted()
+        return self.padding.rows * self.padding.width - counts.prefill - counts.decodes
 
     @property
     def context_tokens(self) -> int:
         """Tokens whose keys and values the step reads, those of padding included."""
         if self.padding is not None:
             return self.padding.rows * self.padding.context
-        return sum(share.start + share.tokens for share in self.shares)
+        return self._counted().context
 
     @property
     def pairs(self) -> int:
         """Pairs of a token and a token that it attends to, itself included; without padding."""
-        return sum(share.tokens * share.start + share.tokens * (share.tokens + 1) // 2 for share in self.shares)
+        return self._counted().pairs
 
     @property
     def swapped_blocks(self) -> int:
         """Blocks copied to host memory or back."""
         return len(self.swap_out) + len(self.swap_in)
+
+    def _counted(self) -> Counts:
+        """What the shares add up to. They do not change once they are a batch, and several ask."""
+        if self._counts is None:
+            self._counts = Counts.of(self.shares)
+        return self._counts
 
 
 @dataclass(slots=True, frozen=True)
