@@ -28,7 +28,7 @@ from replay.request import Request
 from replay.scheduler import Policy
 
 Mode = tuple[str, dict[str, Any]]
-PREDICTORS = ("oracle", "max_tokens", "user_mean")
+PREDICTORS = ("oracle", "max_tokens", "user_mean", "history", "noisy")  # none that knows who is still to come
 TURNS = 20_000  # of the loop in a row, without a step
 SECONDS = 2.0  # of computing; a replay takes a few milliseconds
 AGAIN = 0.1  # seconds of computing after which the clock strikes again

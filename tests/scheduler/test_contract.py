@@ -321,3 +321,4 @@ def test_a_seed_draws_the_same_trials_and_another_draws_others() -> None:
     assert drawn[0] != drawn[2]
     assert sum(len(trial.case.arrivals) > 5 for trial in drawn[0]) > 8, "not only small ones"
     assert {trial.mode[0] for trial in drawn[0]} == set(modes)
+    assert {trial.predictor for trial in drawn[0]} == {"oracle", "max_tokens", "user_mean", "history", "noisy"}
