@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from mmap import mmap
 
 import pytest
 import torch
@@ -13,9 +14,10 @@ from replay.executors.torch.probing.device_use import CLEAR, DeviceUse, nvml_sam
 def test_the_highest_memory_counts_from_the_start() -> None:
     use = DeviceUse("cpu")
     use.start()
-    numbers = torch.ones(64 * 2**20, dtype=torch.uint8)
-    held = use.stop()
-    del numbers
+    with mmap(-1, 64 * 2**20) as pages:  # no allocator, which might keep what is freed
+        for page in range(0, len(pages), 4096):
+            pages[page] = 1
+        held = use.stop()
     later = DeviceUse("cpu")
     later.start()
     after = later.stop()
