@@ -104,6 +104,8 @@ def test_the_catalogue_tells_of_every_policy_rule_and_predictor() -> None:
     catalogues: tuple[Registry[Any], ...] = (policies, admissions, predictors)
     for registry in catalogues:
         for name in registry:
+            if not registry[name].__module__.startswith(("policies.", "replay.")):
+                continue  # another test's own
             rule = (inspect.getdoc(registry[name]) or "").splitlines()[0]
             assert f"| `{name}` | {rule} |" in page, f"docs/policies.md: {registry.kind} {name!r} and its rule"
     named = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
