@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replay.metrics.arms import Arm, Values
 from replay.metrics.notation import duration, number, percent
 from replay.report.breakdowns import by_group, group_sizes
 from replay.report.findings import Findings
-from replay.report.tables import Column, arm_table
+from replay.report.tables import Column, arm_table, defined
 
 BETWEEN_USERS = [
     Column("apart at most", "service_difference", "value", number),
@@ -34,21 +33,13 @@ def fairness_tables(findings: Findings, trace: str) -> list[str]:
     """What users received beside each other, and who was left without tokens."""
     found, values = findings.of(trace), findings.values
     parts = []
-    if columns := _defined(BETWEEN_USERS, found, values):
+    if columns := defined(BETWEEN_USERS, found, values):
         parts += ["### Fairness between users", _service_in_words(findings, trace), arm_table(columns, found, values)]
-    if columns := _defined(STARVATION, found, values):
+    if columns := defined(STARVATION, found, values):
         parts += ["### Starvation", _starvation_in_words(columns), arm_table(columns, found, values)]
     if table := _classes(findings, trace):
         parts += ["### Goals by class of service", *table]
     return parts
-
-
-def _defined(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
-    return [
-        column
-        for column in columns
-        if any(values.value(arm, column.metric, column.statistic) is not None for arm in found)
-    ]
 
 
 def _service_in_words(findings: Findings, trace: str) -> str:

@@ -101,6 +101,15 @@ def best(column: Column, found: Sequence[Arm], values: Values) -> str | None:
     return column.write(min(known) if better == "lower" else max(known))
 
 
+def defined(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
+    """The columns that some arm has a value for."""
+    return [
+        column
+        for column in columns
+        if any(values.value(arm, column.metric, column.statistic) is not None for arm in found)
+    ]
+
+
 def arm_table(columns: Sequence[Column], found: Sequence[Arm], values: Values, *, mark: bool = True) -> str:
     """Markdown: a row for each arm, the best of each column in bold."""
     columns = shown(columns, found, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from replay.metrics.arms import Arm
 from replay.metrics.notation import number, percent, price, scaled
 from replay.report.findings import Findings
-from replay.report.tables import Column, arm_table
+from replay.report.tables import Column, arm_table, defined
 
 GIB = 2**30
 
@@ -42,11 +42,7 @@ COLUMNS = [
 def utilisation(findings: Findings, trace: str) -> list[str]:
     """The parts of this section; none where nothing of it is known, as of a simulated engine without a price."""
     found, values = findings.of(trace), findings.values
-    columns = [
-        column
-        for column in COLUMNS
-        if any(values.value(arm, column.metric, column.statistic) is not None for arm in found)
-    ]
+    columns = defined(COLUMNS, found, values)
     notes = _notes(found, {column.metric for column in columns})
     if not columns and not notes:
         return []

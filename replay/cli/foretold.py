@@ -1,0 +1,71 @@
+"""What is said of an experiment before it runs: its traces, how long it takes, and what in it cannot go well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from replay.executors.pool_size import PoolSize
+    from replay.experiment.loading import Experiment
+    from replay.experiment.settings import Engine
+    from replay.runner import Runner
+    from replay.traces.table import Trace
+
+
+def about(trace: Trace) -> list[str]:
+    """What will be replayed, in a line, and what is to be known of how it was read."""
+    extent = trace.extent()
+    lines = [
+        f"{trace.path}: {extent.rows:,} requests over {extent.span:.1f} s, {extent.prompt_tokens:,} prompt and "
+        f"{extent.output_tokens:,} output tokens"
+    ]
+    lines += [f"  skipped {count:,} rows: {reason}" for reason, count in trace.skipped.items()]
+    lines += [f"  note: {note}" for note in trace.notes]
+    lines += [f"  {change.sentence()}" for change in trace.changes]
+    unknown = [name for name in ("user", "priority", "max_tokens") if trace.frame[name].null_count() == extent.rows]
+    if unknown:
+        lines.append(f"  no {', no '.join(unknown)}: a policy that goes by one cannot tell these requests apart")
+    return lines
+
+
+def indistinct(experiment: Experiment, traces: list[Trace]) -> list[str]:
+    """Traces of which a predictor that believes the client learns next to nothing."""
+    if experiment.predictor.name != "max_tokens":
+        return []
+    values = {trace.name: trace.frame["max_tokens"].n_unique() for trace in traces}
+    return [
+        f"{name}: max_tokens has {'one value' if count == 1 else f'{count} values'} in all, so with the length "
+        "predictor max_tokens hardly any request is expected to be longer than another"
+        for name, count in values.items()
+        if count < 3
+    ]
+
+
+def misfits(runner: Runner, traces: list[Trace], pools: Mapping[Engine, PoolSize]) -> list[str]:
+    """Requests that no cell of an engine can serve, however it is scheduled."""
+    import polars as pl
+
+    found = {}
+    for cell in runner.cells:
+        engine, trace = cell.engine, traces[cell.trace]
+        blocks = pools[engine].blocks if engine in pools else engine.kv_blocks
+        capacity = blocks * engine.block_size
+        tokens = pl.col("prompt_tokens") + pl.col("output_tokens")
+        many = trace.frame.select((tokens > capacity).sum()).item()
+        if many:
+            found[trace.name, capacity] = (
+                f"{trace.name}: {many:,} of {trace.frame.height:,} requests are larger than the whole KV pool of "
+                f"{capacity:,} tokens ({blocks:,} blocks of {engine.block_size}) and will be rejected"
+            )
+    return list(found.values())
+
+
+def forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:
+    """How many cells, and how long at least: a cell in real time cannot be shorter than its trace."""
+    cells = runner.cells
+    seconds = sum(traces[cell.trace].extent().span for cell in cells if cell.engine.kind != "simulated")
+    count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
+    length = f"in real time: at least {seconds / 60:.1f} min" if seconds else "simulated, on a virtual clock"
+    return f"{count}, {length}; lengths as {experiment.predictor.name} knows them"
