@@ -1,4 +1,4 @@
-"""The commands on traces: import, show, transform, generate.
+"""The commands on traces: import, export, formats, show, transform, generate.
 
 They print and nothing else here does; what they do is in `replay.traces`, which is imported only once a command runs,
 so that help comes at once.
@@ -40,9 +40,22 @@ class ImportCommand(ListingCommand):
 
     @staticmethod
     def listing() -> Iterable[tuple[str, str]]:
-        from replay.traces.importers import importers
+        from replay.traces.formats import formats
 
-        return [(name, first_line(importers[name].__doc__)) for name in importers]
+        found = [(name, first_line(formats[name].__doc__)) for name in formats]
+        return [("auto", "the one of these that fits, by the file's content"), *found]
+
+
+class ExportCommand(ListingCommand):
+    """`trace export`, which lists the formats that can be written."""
+
+    heading = "Formats"
+
+    @staticmethod
+    def listing() -> Iterable[tuple[str, str]]:
+        from replay.traces.formats import exporting, formats
+
+        return [(name, first_line(formats[name].__doc__)) for name in exporting()]
 
 
 class TransformCommand(ListingCommand):
@@ -59,7 +72,7 @@ class TransformCommand(ListingCommand):
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def trace() -> None:
-    """Import, show, transform and generate traces.
+    """Import, export, show, transform and generate traces.
 
     \b
     Example:
@@ -71,21 +84,83 @@ def trace() -> None:
 @click.argument("form", metavar="FORMAT")
 @click.argument("source", type=FILE)
 @click.argument("out", metavar="OUT.parquet", type=FILE)
+@click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the format; `replay trace formats FORMAT` lists them.",
+)
+@click.option(
+    "--map", "columns", metavar="OURS=THEIRS,...", help="What the file's columns are, for the format 'table'."
+)
+@click.option("--strict", is_flag=True, help="Refuse the file where a row would be skipped.")
 @force_option
-def import_command(form: str, source: Path, out: Path, *, force: bool) -> None:
-    """Read SOURCE, a file in a foreign FORMAT, and write it as a trace.
+def import_command(
+    form: str, source: Path, out: Path, options: tuple[str, ...], columns: str | None, *, strict: bool, force: bool
+) -> None:
+    """Read SOURCE, a file or folder in a foreign FORMAT, and write it as a trace.
 
-    Requests with 0 output tokens are skipped and counted; everything else that cannot be replayed is refused.
+    Rows that are no request, such as failed ones with 0 output tokens, are skipped and counted; a value that cannot be
+    read is refused.
 
     \b
     Example:
-      replay trace import azure AzureLLMInferenceTrace_conv.csv chat.parquet
+      replay trace import auto AzureLLMInferenceTrace_conv.csv chat.parquet
+      replay trace import table log.jsonl log.parquet \\
+          --map arrival_ms=ts,prompt_tokens=in,output_tokens=out,user=tenant
     """
-    from replay.traces.importers import import_trace
+    from replay.cli.trace_settings import format_settings
+    from replay.traces.formats import import_trace
     from replay.traces.writing import check_target
 
     check_target(out, force=force)
-    finish(import_trace(form, source), out, force=force)
+    settings = format_settings(form, options, columns)
+    made = import_trace(form, source, strict=strict, settings=settings)
+    skipped = made.rows_read - made.extent().rows
+    click.echo(f"{source}: {counted(made.rows_read, 'row')} read, {made.extent().rows:,} kept, {skipped:,} skipped")
+    finish(made, out, force=force)
+
+
+@trace.command("export", cls=ExportCommand)
+@click.argument("form", metavar="FORMAT")
+@click.argument("source", type=FILE)
+@click.argument("out", type=FILE)
+@click.option("-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the format.")
+@force_option
+def export_command(form: str, source: Path, out: Path, options: tuple[str, ...], *, force: bool) -> None:
+    """Write the trace SOURCE in a foreign FORMAT, and say what that has no place for.
+
+    \b
+    Example:
+      replay trace export mooncake chat.parquet chat.jsonl
+    """
+    from replay.cli.trace_settings import format_settings
+    from replay.traces.formats import export_trace
+    from replay.traces.reading import read_trace
+    from replay.traces.writing import check_target
+
+    check_target(out, force=force)
+    settings = format_settings(form, options, None)
+    found = read_trace(source)
+    left_out = export_trace(form, found, out, force=force, **settings)
+    click.echo(f"{out}: {counted(found.extent().rows, 'request')}")
+    remark(found, left_out)
+
+
+@trace.command("formats")
+@click.argument("name", metavar="FORMAT", required=False)
+def formats_command(name: str | None) -> None:
+    """List the foreign formats, or say all of one: what it is, and its settings.
+
+    \b
+    Example:
+      replay trace formats vllm
+    """
+    from replay.cli.trace_settings import all_formats, one_format
+
+    click.echo(one_format(name) if name else all_formats())
 
 
 @trace.command("show")
@@ -197,22 +272,29 @@ def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
 
 def finish(made: Trace, out: Path, *, force: bool) -> None:
     """Write the trace, say what it holds, and remark on what was noted."""
-    from replay.traces.wording import counted, duration_text
+    from replay.traces.wording import duration_text
     from replay.traces.writing import write_trace
 
     write_trace(made, out, force=force)
-    click.echo(f"{out}: {counted(made.frame.height, 'request')}, span {duration_text(made.span_nanoseconds)}")
+    click.echo(f"{out}: {counted(made.extent().rows, 'request')}, span {duration_text(made.span_nanoseconds)}")
     remark(made)
 
 
-def remark(made: Trace) -> None:
-    """What was skipped and noted, on stderr, unless the group was told to be quiet."""
+def remark(made: Trace, further: Iterable[str] = ()) -> None:
+    """What was skipped and noted, and what is `further` to say, on stderr, unless the group was told to be quiet."""
     from replay.traces.canonical import skipped_text
 
     if (click.get_current_context().obj or {}).get("quiet"):
         return
-    for line in [skipped_text(made.skipped)] * bool(made.skipped) + made.notes:
+    for line in [skipped_text(made.skipped)] * bool(made.skipped) + made.notes + [*further]:
         click.echo(line, err=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """ "1 row", "1,024 rows"."""
+    from replay.traces.wording import counted
+
+    return counted(count, noun)
 
 
 def first_line(text: str | None) -> str:

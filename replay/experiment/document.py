@@ -29,17 +29,17 @@ def read_document(file: Path) -> dict[str, Any]:
         raise ExperimentError(f"{file}: is not TOML: {fault}") from fault
 
 
-def parse_setting(text: str) -> dict[str, Any]:
+def parse_setting(text: str, option: str = "--set") -> dict[str, Any]:
     """`engine.kv_blocks=4096` as TOML; a value that TOML does not know (`engine.model=tiny`) is text."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ExperimentError(f"--set {text}: is KEY=VALUE, such as engine.kv_blocks=4096")
+        raise ExperimentError(f"{option} {text}: is KEY=VALUE, such as engine.kv_blocks=4096")
     for fragment in (text, f"{key} = {_quoted(value.strip())}"):
         try:
             return tomllib.loads(fragment)
         except tomllib.TOMLDecodeError as error:
             fault = error
-    raise ExperimentError(f"--set {text}: is not TOML: {fault}")
+    raise ExperimentError(f"{option} {text}: is not TOML: {fault}")
 
 
 def merged(document: Mapping[str, Any], addition: Mapping[str, Any]) -> dict[str, Any]:

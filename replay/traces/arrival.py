@@ -6,7 +6,6 @@ re-bases them. It never guesses a unit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,7 +13,7 @@ from typing import Literal
 import polars as pl
 
 from replay.errors import TraceError
-from replay.traces.faults import refuse_rows
+from replay.traces.faults import Rule
 
 TIME_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 NUMBERS = {f"arrival_{unit}": size for unit, size in {**TIME_UNITS, "s": 1_000_000_000}.items()}
@@ -44,15 +43,15 @@ class ArrivalForm:
         return f"{self.column} ({self.dtype})"
 
 
-def arrival_form(frame: pl.DataFrame, file: Path) -> ArrivalForm:
-    """Which column of the frame holds the arrivals, and how; raises `TraceError` where that is not clear."""
-    found = [name for name in frame.columns if name == "arrival" or name in NUMBERS]
+def arrival_form(schema: pl.Schema, file: Path) -> ArrivalForm:
+    """Which column holds the arrivals, and how; raises `TraceError` where that is not clear."""
+    found = [name for name in schema if name == "arrival" or name in NUMBERS]
     if not found:
         raise TraceError(f"{file}: no column holds the arrivals; right would be {FORMS}")
     if len(found) > 1:
         raise TraceError(f"{file}: the columns {' and '.join(found)} both hold arrivals; leave one of them")
     column = found[0]
-    dtype = frame.schema[column]
+    dtype = schema[column]
     if column == "arrival":
         if isinstance(dtype, pl.Datetime):
             return ArrivalForm(column, "datetime", dtype)
@@ -65,30 +64,32 @@ def arrival_form(frame: pl.DataFrame, file: Path) -> ArrivalForm:
     return ArrivalForm(column, "offset", dtype)
 
 
-def arrival_nanoseconds(frame: pl.DataFrame, form: ArrivalForm, files: Sequence[Path]) -> pl.Series:
-    """The arrivals as Int64 nanoseconds, none lost; refuses the first row that is null, negative or out of range.
+def arrival_nanoseconds(form: ArrivalForm) -> tuple[pl.Expr, list[Rule]]:
+    """The arrivals as Int64 nanoseconds, none lost, and what they may not be: null, negative or out of range.
 
     A float is split into its whole part and its fraction first, so that it is rounded once, at the nanosecond.
     """
     column, value = form.column, pl.col(form.column)
     right = "a number" if form.column in NUMBERS else form.kind
-    refuse_rows(frame, files, column, value.is_null(), f"given: an arrival is a {right}")
+    rules = [Rule(column, value.is_null(), f"given: an arrival is a {right}")]
     unit = NUMBERS[column] if column in NUMBERS else TIME_UNITS[form.dtype.time_unit]  # type: ignore[attr-defined]  # a Datetime or Duration, by arrival_form
     if form.dtype.is_temporal():
         value = value.to_physical()
     if form.dtype.is_float():
         value = value.cast(pl.Float64)
-        refuse_rows(frame, files, column, ~value.is_finite(), "a finite number")
+        rules.append(Rule(column, ~value.is_finite(), "a finite number"))
     reach = LARGEST // unit
     beyond = (value > reach) | (value < -reach)
-    refuse_rows(frame, files, column, beyond, f"within {reach:.3g} of zero: is its unit what the name says?")
+    rules.append(Rule(column, beyond, f"within {reach:.3g} of zero: is its unit what the name says?"))
     if form.kind == "offset":
-        refuse_rows(frame, files, column, value < 0, "0 or later")
+        rules.append(Rule(column, value < 0, "0 or later"))
     if form.dtype.is_float():
         whole = value.floor()
-        exact = whole.cast(pl.Int64) * unit + ((value - whole) * unit).round().cast(pl.Int64)
+        exact = whole.cast(pl.Int64, strict=False) * unit + ((value - whole) * unit).round().cast(
+            pl.Int64, strict=False
+        )
     elif form.dtype.is_decimal():
-        exact = (value * unit).cast(pl.Int64)
+        exact = (value * unit).cast(pl.Int64, strict=False)
     else:
-        exact = value.cast(pl.Int64) * unit
-    return frame.select(exact.alias("arrival")).to_series()
+        exact = value.cast(pl.Int64, strict=False) * unit
+    return exact.alias("arrival"), rules

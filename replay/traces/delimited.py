@@ -5,56 +5,97 @@ It knows no format: the importer says which columns it wants and what they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 from polars.exceptions import NoDataError, PolarsError
 
+from replay.clock import NANOSECONDS
 from replay.errors import TraceError
-from replay.traces.faults import FILE, ROW, refuse_rows
-from replay.traces.reading import first_line, refuse_folder
+from replay.traces.faults import ROW
+from replay.traces.source import Field, Raw, first_line, is_large
 
 # An instant: date, time, perhaps a fraction of 1 to 9 digits, perhaps a zone (Z, +00:00, +0000); none means UTC.
 INSTANT = r"^\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\s*(?:Z|([+-])(\d\d):?(\d\d))?\s*$"
+DECIMAL = r"^\s*(-?)(\d{1,18})(?:\.(\d*))?\s*$"  # a number whose digits can be counted, unlike 1.5e-05
+UNITS = {"s": NANOSECONDS, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
-def read_csv(file: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """All columns as text, with `ROW` (from 0, the header not counted) and `FILE`; blank lines are no rows.
+def scan_csv(file: Path, *, header: tuple[str, ...] | None = None) -> Raw:
+    """All columns as text, with `ROW` (from 0, the header not counted); blank lines are no rows, packed files are fine.
 
-    Raises `TraceError` if one of `columns` is missing, or if the file is not CSV.
+    A file without a header line has its columns named by `header`. Raises `TraceError` if the file is not CSV.
     """
     refuse_folder(file)
+
+    def misread(fault: Exception) -> TraceError:
+        return TraceError(f"{file}: cannot be read as CSV ({first_line(fault)})")
+
     try:
-        frame = pl.read_csv(file, infer_schema=False)
+        rows = pl.scan_csv(
+            file, infer_schema=False, has_header=header is None, new_columns=list(header) if header else None
+        )
+        names = rows.collect_schema().names()
     except NoDataError as fault:
         raise TraceError(f"{file}: the trace holds no requests") from fault
     except (PolarsError, OSError) as fault:
-        raise TraceError(f"{file}: cannot be read as CSV ({first_line(fault)})") from fault
-    frame = frame.rename({name: name.strip() for name in frame.columns})
-    for name in columns:
-        if name not in frame.columns:
-            raise TraceError(f"{file}: the column {name!r} is missing; there are: {', '.join(frame.columns)}")
-    blank = pl.all_horizontal(pl.col(frame.columns).is_null())
-    return frame.filter(~blank).with_row_index(ROW).with_columns(pl.lit(0, pl.Int32).alias(FILE))
+        raise misread(fault) from fault
+    stripped = [name.strip() for name in names]
+    if len(set(stripped)) < len(stripped):
+        raise TraceError(f"{file}: two columns have the same name; there are: {', '.join(stripped)}")
+    rows = rows.rename(dict(zip(names, stripped, strict=True)))
+    rows = rows.filter(~pl.all_horizontal(pl.col(stripped).is_null())).with_row_index(ROW)
+    return Raw(file, rows, stripped, is_large(file), misread)
 
 
-def whole_numbers(frame: pl.DataFrame, column: str, file: Path) -> pl.Series:
-    """A column of text as whole numbers; refuses the first that is none."""
-    value = pl.col(column).str.strip_chars().cast(pl.Int64, strict=False)
-    refuse_rows(frame, [file], column, value.is_null(), "a whole number")
-    return frame.select(value).to_series()
+def whole(column: str, *, required: bool = True) -> Field:
+    """Whole numbers; `7.0` is one."""
+    text = pl.col(column).str.strip_chars().str.replace(r"\.0*$", "")
+    return Field(column, text.cast(pl.Int64, strict=False), "a whole number", required)
 
 
-def instants(frame: pl.DataFrame, column: str, file: Path) -> pl.Series:
-    """A column of times in text as naive UTC Datetimes, every digit kept; refuses the first that is none."""
+def number(column: str, *, required: bool = True) -> Field:
+    """Numbers, as the nearest Float64."""
+    return Field(column, pl.col(column).str.strip_chars().cast(pl.Float64, strict=False), "a number", required)
+
+
+def text(column: str, *, required: bool = True) -> Field:
+    """Text as it stands."""
+    return Field(column, pl.col(column), "text", required)
+
+
+def elapsed(column: str, unit: str, *, required: bool = True) -> Field:
+    """Numbers of `unit` (s, ms, us, ns) as whole nanoseconds, digit by digit where written out; for `arrival_ns`."""
+    size = UNITS[unit]
+    digits = len(str(size)) - 1
+    parts = pl.col(column).str.extract_groups(DECIMAL)
+    part = [parts.struct[n] for n in range(3)]
+    fraction = part[2].fill_null("").str.pad_end(digits, "0").str.head(digits)
+    following = part[2].fill_null("").str.slice(digits, 1)
+    exact = (
+        part[1].cast(pl.Int64, strict=False) * size
+        + (fraction.cast(pl.Int64, strict=False) if digits else pl.lit(0)).fill_null(0)
+        + (following >= "5").cast(pl.Int64)
+    )
+    exact = pl.when(part[0] == "-").then(-exact).otherwise(exact)
+    rough = pl.col(column).str.strip_chars().cast(pl.Float64, strict=False)
+    rounded = pl.when(rough.is_finite() & (rough.abs() * size < 2**63)).then((rough * size).round()).cast(pl.Int64)
+    return Field(column, pl.coalesce(exact, rounded), f"a number ({unit})", required)
+
+
+def instant(column: str, *, required: bool = True) -> Field:
+    """Times in text as naive UTC Datetimes, every digit kept; for `arrival`."""
     parts = pl.col(column).str.extract_groups(INSTANT)
     part = [parts.struct[n] for n in range(6)]
     base = (part[0] + " " + part[1]).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="ns", strict=False)
-    fraction = part[2].fill_null("").str.pad_end(9, "0").cast(pl.Int64)
-    minutes = part[4].cast(pl.Int64) * 60 + part[5].cast(pl.Int64)
+    fraction = part[2].fill_null("").str.pad_end(9, "0").cast(pl.Int64, strict=False)
+    minutes = part[4].cast(pl.Int64, strict=False) * 60 + part[5].cast(pl.Int64, strict=False)
     east = pl.when(part[3] == "-").then(-minutes).otherwise(minutes).fill_null(0)
-    time = base + pl.duration(nanoseconds=fraction) - pl.duration(minutes=east, time_unit="ns")
-    right = "a time such as 2023-11-16 18:15:46.6805900, with Z or +00:00 or none"
-    refuse_rows(frame, [file], column, base.is_null(), right)
-    return frame.select(time).to_series()
+    time = base + pl.duration(nanoseconds=fraction, time_unit="ns") - pl.duration(minutes=east, time_unit="ns")
+    return Field(column, time, "a time such as 2023-11-16 18:15:46.6805900, with Z or +00:00 or none", required)
+
+
+def refuse_folder(path: Path) -> None:
+    """Refuse a folder where a format is one file."""
+    if path.is_dir():
+        raise TraceError(f"{path}: is a folder, but this format is one file")

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from replay.arrivals import Arrivals
+from replay.clock import NANOSECONDS
 from replay.traces.describe import lengths
+from replay.traces.resident import paced
 from replay.traces.table import Trace
-from replay.traces.workload import workload
 
 TOKENS = (pl.col("prompt_tokens") + pl.col("output_tokens")).alias("tokens")
 
@@ -46,7 +46,7 @@ class Occupancy:
 
 def request_tokens(trace: Trace) -> dict[str, float | int]:
     """Sum, mean, extremes and percentiles of the tokens of prompt and answer."""
-    return lengths(trace.frame.select(TOKENS)["tokens"])
+    return lengths(trace.rows, TOKENS)
 
 
 def together(trace: Trace, block_size: int, counts: Sequence[int]) -> list[Together]:
@@ -84,18 +84,9 @@ def occupancy(trace: Trace, *, ttft: float, tpot: float) -> Occupancy:
 
 def _requests(trace: Trace, ttft: float, tpot: float) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """When each request is due in seconds, its prompt and its answer in tokens."""
-    load = workload(trace)
-    arrivals = Arrivals(load.requests)
-    output = load.output_tokens
-    served = []
-    while (now := arrivals.next_due) is not None:
-        for request in arrivals.take(now):
-            served.append(request)
-            request.status = "completed"
-            arrivals.ended(request, request.due + ttft + tpot * (output[request.row] - 1))
-    due = np.array([request.due for request in served])
-    prompt = np.array([request.prompt_tokens for request in served], dtype=float)
-    return due, prompt, np.array([output[request.row] for request in served], dtype=float)
+    served = paced(trace.frame.lazy(), ttft=ttft, tpot=tpot).collect()
+    due = served["due"].to_numpy() / NANOSECONDS
+    return due, served["prompt_tokens"].to_numpy().astype(float), served["output_tokens"].to_numpy().astype(float)
 
 
 def _peak(

@@ -22,6 +22,7 @@ SHOWN_USERS = 10
 def describe(trace: Trace) -> dict[str, Any]:
     """All that `trace show` says, as plain values that strict JSON can hold; times in seconds, shares from 0 to 1."""
     extent = trace.extent()
+    rows = trace.rows
     return {
         "name": trace.name,
         "file": str(trace.path),
@@ -30,57 +31,60 @@ def describe(trace: Trace) -> dict[str, Any]:
         "skipped": trace.skipped,
         "span_s": extent.span,
         "requests_per_second": extent.requests_per_second,
-        "peak_requests_per_second": peak(trace.frame),
-        **burstiness(trace.frame),
-        "prompt_tokens": lengths(trace.frame["prompt_tokens"]),
-        "output_tokens": lengths(trace.frame["output_tokens"]),
-        "users": users(trace.frame),
-        "sessions": sessions(trace.frame),
-        "priorities": priorities(trace.frame),
+        "peak_requests_per_second": peak(rows),
+        **burstiness(rows),
+        "prompt_tokens": lengths(rows, pl.col("prompt_tokens")),
+        "output_tokens": lengths(rows, pl.col("output_tokens")),
+        "users": users(rows),
+        "sessions": sessions(rows),
+        "priorities": priorities(rows),
         "prefixes": prefixes(trace),
         "notes": trace.notes,
         "history": trace.history,
     }
 
 
-def peak(frame: pl.DataFrame) -> int:
+def peak(rows: pl.LazyFrame) -> int:
     """The most arrivals within one second of the trace, counted in whole seconds from its start."""
-    counts = frame.group_by(pl.col("arrival") // NANOSECONDS).len()["len"]
-    most: int = counts.max()  # type: ignore[assignment]  # counts, of at least one row
+    counts = rows.group_by(pl.col("arrival") // NANOSECONDS).len()
+    most: int = counts.select(pl.col("len").max()).collect(engine="streaming").item()
     return most
 
 
-def burstiness(frame: pl.DataFrame) -> dict[str, float | None]:
+def burstiness(rows: pl.LazyFrame) -> dict[str, float | None]:
     """Coefficient of variation of the gaps between arrivals: standard deviation / mean (population).
 
     Poisson arrivals have 1; over n gaps their estimate strays by about 1 / sqrt(n) (delta method). Null without a span.
     """
-    gaps = frame["arrival"].diff().drop_nulls()
-    mean = gaps.mean()
-    if not isinstance(mean, float) or not mean:
+    gap = pl.col("arrival").diff()
+    found = rows.select(n=gap.count(), mean=gap.mean(), deviation=gap.std(ddof=0)).collect(engine="streaming")
+    n, mean, deviation = found.row(0)
+    if not mean:
         return {"gap_cv": None, "gap_cv_poisson": None, "gap_cv_poisson_error": None}
-    deviation: float = gaps.std(ddof=0)  # type: ignore[assignment]  # numbers, not empty
-    return {"gap_cv": deviation / mean, "gap_cv_poisson": 1.0, "gap_cv_poisson_error": 1 / math.sqrt(len(gaps))}
+    return {"gap_cv": deviation / mean, "gap_cv_poisson": 1.0, "gap_cv_poisson_error": 1 / math.sqrt(n)}
 
 
-def lengths(tokens: pl.Series) -> dict[str, float | int]:
+def lengths(rows: pl.LazyFrame, tokens: pl.Expr) -> dict[str, float | int]:
     """Sum, mean, extremes and percentiles (linear-interpolated) of token counts."""
     statistics = {
-        "total": pl.first().sum(),
-        "mean": pl.first().mean(),
-        "min": pl.first().min(),
-        **{f"p{p}": pl.first().quantile(p / 100, "linear") for p in PERCENTILES},
-        "max": pl.first().max(),
+        "total": tokens.sum(),
+        "mean": tokens.mean(),
+        "min": tokens.min(),
+        **{f"p{p}": tokens.quantile(p / 100, "linear") for p in PERCENTILES},
+        "max": tokens.max(),
     }
-    return tokens.to_frame().select(**statistics).row(0, named=True)
+    return rows.select(**statistics).collect(engine="streaming").row(0, named=True)
 
 
-def users(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def users(rows: pl.LazyFrame) -> list[dict[str, Any]]:
     """Each user's requests and tokens, with shares; the busiest first; null is "no user"."""
     tokens = pl.col("prompt_tokens") + pl.col("output_tokens")
     return (
-        frame.group_by("user", maintain_order=True)
-        .agg(pl.len().alias("requests"), tokens.sum().alias("tokens"))
+        rows.group_by("user")
+        .agg(pl.len().alias("requests"), tokens.sum().alias("tokens"), pl.col("arrival").min().alias("since"))
+        .collect(engine="streaming")
+        .sort("since", "user", nulls_last=True)
+        .drop("since")
         .with_columns(
             (pl.col("requests") / pl.col("requests").sum()).alias("request_share"),
             (pl.col("tokens") / pl.col("tokens").sum()).alias("token_share"),
@@ -90,20 +94,20 @@ def users(frame: pl.DataFrame) -> list[dict[str, Any]]:
     )
 
 
-def sessions(frame: pl.DataFrame) -> dict[str, float | int] | None:
+def sessions(rows: pl.LazyFrame) -> dict[str, float | int] | None:
     """How many sessions, and how many requests in one; None where the trace has none."""
-    sizes = frame.filter(pl.col("session").is_not_null()).group_by("session").len()["len"]
-    if sizes.is_empty():
-        return None
-    return sizes.to_frame().select(
-        sessions=pl.len(), requests=pl.first().sum(), mean=pl.first().mean(), max=pl.first().max()
-    ).row(0, named=True)  # fmt: skip
+    sizes = rows.filter(pl.col("session").is_not_null()).group_by("session").len()
+    size = pl.col("len")
+    found = sizes.select(sessions=size.len(), requests=size.sum(), mean=size.mean(), max=size.max())
+    totals = found.collect(engine="streaming").row(0, named=True)
+    return totals if totals["sessions"] else None
 
 
-def priorities(frame: pl.DataFrame) -> dict[str, int]:
+def priorities(rows: pl.LazyFrame) -> dict[str, int]:
     """Requests by priority, the largest number first; empty where the trace has none."""
-    known = frame.filter(pl.col("priority").is_not_null()).group_by("priority").len().sort("priority", descending=True)
-    return {str(priority): count for priority, count in known.iter_rows()}
+    known = rows.filter(pl.col("priority").is_not_null()).group_by("priority").len()
+    ranked = known.sort("priority", descending=True).collect(engine="streaming")
+    return {str(priority): count for priority, count in ranked.iter_rows()}
 
 
 def prefixes(trace: Trace) -> dict[str, Any] | None:
@@ -115,8 +119,7 @@ def prefixes(trace: Trace) -> dict[str, Any] | None:
         return None
     scope = ["session"] if trace.hash_scope == "session" else []
     blocks = (
-        trace.frame.lazy()
-        .with_row_index("request")
+        trace.rows.with_row_index("request")
         .select("request", "session", "prompt_tokens", pl.col("prefix_hashes").alias("hash"))
         .filter(pl.col("hash").list.len() > 0)
         .explode("hash")
@@ -131,7 +134,7 @@ def prefixes(trace: Trace) -> dict[str, Any] | None:
     total, seen, tokens = (
         blocks.select(pl.len(), pl.col("seen").sum(), (pl.col("held") * pl.col("seen")).sum()).collect().row(0)
     )
-    prompt_tokens = int(trace.frame["prompt_tokens"].sum())
+    prompt_tokens = trace.extent().prompt_tokens
     return {
         "block_size": trace.block_size,
         "hash_scope": trace.hash_scope,

@@ -6,6 +6,7 @@ It knows no rule of its own: the caller says what is bad and what would be right
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -16,22 +17,55 @@ from replay.traces.wording import counted
 FILE, ROW = "__file", "__row"  # while a trace is read: which of its files, and the row there, from 0
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a column may not hold: the rows that are `bad`, and what `right` would be, to complete "must be ..."."""
+
+    column: str
+    bad: pl.Expr
+    right: str
+
+
 def refuse_rows(
-    frame: pl.DataFrame, files: Sequence[Path], column: str, bad: pl.Expr, right: str, *, shown: str | None = None
+    rows: pl.DataFrame | pl.LazyFrame,
+    files: Sequence[Path],
+    column: str,
+    bad: pl.Expr,
+    right: str,
+    *,
+    shown: str | None = None,
 ) -> None:
     """Raise `TraceError` for the first row, in order of file and row, for which `bad` holds; else do nothing.
 
-    `frame` has the columns `FILE` and `ROW`; `right` completes "must be ..."; `shown` is the column in the frame that
+    `rows` has the columns `FILE` and `ROW`; `right` completes "must be ..."; `shown` is the column in the rows that
     holds the value to quote, where its name there is not `column`.
     """
-    faults = frame.lazy().filter(bad.fill_null(False)).sort(FILE, ROW).collect()
-    if faults.is_empty():
-        return
-    first = faults.row(0, named=True)
-    more = f" ({counted(faults.height - 1, 'more row')} like it)" if faults.height > 1 else ""
-    value = first[shown or column]
-    quoted = "null" if value is None else repr(value)
-    if len(quoted) > 60:
-        quoted = quoted[:57] + "..."
-    place = f"{files[first[FILE]]}, row {first[ROW]} (counted from 0), column {column!r}"
-    raise TraceError(f"{place}: {quoted}, but must be {right}{more}")
+    refuse_broken(rows, files, [Rule(column, bad, right)], shown=shown)
+
+
+def refuse_broken(
+    rows: pl.DataFrame | pl.LazyFrame, files: Sequence[Path], rules: Sequence[Rule], *, shown: str | None = None
+) -> None:
+    """Raise `TraceError` for the first of `rules` that a row breaks; all are looked at in one pass over the rows."""
+    rows = rows.lazy()
+    broken = rows.select(rule.bad.fill_null(False).any().alias(str(n)) for n, rule in enumerate(rules))
+    for rule, found in zip(rules, broken.collect(engine="streaming").row(0), strict=True) if rules else ():
+        if found:
+            value = shown or rule.column
+            faults = rows.filter(rule.bad.fill_null(False)).select(FILE, ROW, value)
+            first = faults.sort(FILE, ROW).head(1).collect(engine="streaming").row(0, named=True)
+            more = faults.select(pl.len()).collect(engine="streaming").item() - 1
+            place = place_text(files[first[FILE]], first[ROW], rule.column)
+            like = f" ({counted(more, 'more row')} like it)" if more else ""
+            raise TraceError(f"{place}: {quoted(first[value])}, but must be {rule.right}{like}")
+
+
+def place_text(file: Path, row: int, column: str | None = None) -> str:
+    """Where something stands: file, row, and column if it is one."""
+    return f"{file}, row {row} (counted from 0)" + (f", column {column!r}" if column else "")
+
+
+def quoted(value: object) -> str:
+    """A value as a sentence quotes it, short."""
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -8,44 +8,60 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
-from polars.exceptions import PolarsError
 
 from replay.errors import TraceError
-from replay.traces.faults import FILE, ROW
-from replay.traces.reading import first_line, refuse_folder
+from replay.traces.delimited import refuse_folder
+from replay.traces.faults import ROW, place_text
+from replay.traces.opening import open_text
+from replay.traces.source import Field, Raw, first_line, is_large
 
 
-def read_json_lines(file: Path, fields: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """These fields of every line, null where a line has none, with `ROW` (from 0) and `FILE`; raises `TraceError`."""
+def scan_json_lines(file: Path, fields: Mapping[str, pl.DataType]) -> Raw:
+    """These fields of every line, null where a line has none, with `ROW` (from 0); packed files are fine."""
     refuse_folder(file)
-    try:
-        frame = pl.read_ndjson(file, schema=dict(fields))
-    except (PolarsError, OSError) as fault:
-        raise TraceError(
-            faulty_line(file, fields) or f"{file}: cannot be read as JSON Lines ({first_line(fault)})"
-        ) from fault
-    if frame.is_empty():
-        raise TraceError(f"{file}: the trace holds no requests")
-    return frame.with_row_index(ROW).with_columns(pl.lit(0, pl.Int32).alias(FILE))
+
+    def misread(fault: Exception) -> TraceError:
+        found = faulty_line(file, fields)
+        return TraceError(found or f"{file}: cannot be read as JSON Lines ({first_line(fault)})")
+
+    rows = pl.scan_ndjson(file, schema=dict(fields)).with_row_index(ROW)
+    return Raw(file, rows, list(fields), is_large(file), misread)
+
+
+def given(column: str, *, required: bool = True) -> Field:
+    """A field as it stands, of the type that it was read with."""
+    return Field(column, pl.col(column), "given", required)
 
 
 def faulty_line(file: Path, fields: Mapping[str, pl.DataType]) -> str | None:
     """The sentence for the first line that is no JSON object or has a field of the wrong type; None if all are well."""
-    with file.open("rb") as lines:
-        for row, line in enumerate(line for line in lines if line.strip()):
-            place = f"{file}, row {row} (counted from 0)"
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                return f"{place}: is not JSON; each line must be one object"
-            if not isinstance(entry, dict):
-                return f"{place}: is not a JSON object"
-            for field, dtype in fields.items():
-                value = entry.get(field)
-                values = value if isinstance(value, list) and dtype == pl.List else [value]
-                kinds = (int, float) if dtype.is_float() else (int,)
-                if any(isinstance(v, bool) or not isinstance(v, kinds) for v in values if v is not None):
-                    return f"{place}, column {field!r}: {value!r:.60}, but must be of type {dtype}"
+    with open_text(file) as lines:
+        try:
+            for row, line in enumerate(line for line in lines if line.strip()):
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    return f"{place_text(file, row)}: is not JSON; each line must be one object"
+                if not isinstance(entry, dict):
+                    return f"{place_text(file, row)}: is not a JSON object"
+                for field, dtype in fields.items():
+                    if not holds(entry.get(field), dtype):
+                        wrong = f"{entry.get(field)!r:.60}, but must be of type {dtype}"
+                        return f"{place_text(file, row, field)}: {wrong}"
+        except UnicodeDecodeError:
+            return f"{file}: is not text in UTF-8, so it is not JSON Lines"
     return None
+
+
+def holds(value: Any, dtype: pl.DataType) -> bool:
+    """Whether a JSON value is null or of a type."""
+    if isinstance(dtype, pl.List):
+        items = value if isinstance(value, list) else [value]
+        return all(holds(item, dtype.inner) for item in items)  # type: ignore[arg-type]  # a type, not a class
+    if value is None:
+        return True
+    kinds = (int, float) if dtype.is_float() else (int,) if dtype.is_integer() else (str,)
+    return isinstance(value, kinds) and not isinstance(value, bool)

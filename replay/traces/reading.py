@@ -14,10 +14,13 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from replay.errors import TraceError
-from replay.traces.canonical import Source, canonical_trace
-from replay.traces.table import HashScope, Trace
+from replay.traces.canonical import canonical_trace
+from replay.traces.scratch import AT_ONCE
+from replay.traces.source import Source, first_line
+from replay.traces.table import HashScope, HashTail, Trace
 
 HASH_SCOPES: tuple[HashScope, ...] = ("global", "session")
+HASH_TAILS: tuple[HashTail, ...] = ("ceil", "floor")
 
 
 def read_trace(path: str | Path) -> Trace:
@@ -43,20 +46,33 @@ def parquet_source(file: Path) -> Source:
     """One Parquet file with its metadata, unchecked."""
     try:
         metadata = pl.read_parquet_metadata(file)
-        frame = pl.read_parquet(file, hive_partitioning=False)
+        rows = pl.scan_parquet(file, hive_partitioning=False)
+        height: int = rows.select(pl.len()).collect().item()
     except (PolarsError, OSError, PanicException) as fault:
-        raise TraceError(
-            f"{file}: cannot be read as Parquet ({first_line(fault)}); other formats are read by `replay trace import`"
-        ) from fault
+        raise no_parquet(file, fault) from fault
     scope = metadata.get("hash_scope", "global")
     if scope not in HASH_SCOPES:
         raise TraceError(f"{file}: the metadata's hash_scope is {scope!r}, but must be global or session")
+    tail = metadata.get("hash_tail", "ceil")
+    if tail not in HASH_TAILS:
+        raise TraceError(f"{file}: the metadata's hash_tail is {tail!r}, but must be ceil or floor")
     return Source(
         path=file,
-        frame=frame,
+        rows=rows,
+        log=False,
+        large=height > AT_ONCE,
+        misread=lambda fault: no_parquet(file, fault),
+        hash_tail=tail,
         block_size=block_size(metadata.get("block_size"), file),
         hash_scope=scope,
         history=history(metadata.get("history")),
+    )
+
+
+def no_parquet(file: Path, fault: Exception) -> TraceError:
+    """The sentence for a file that Polars cannot read."""
+    return TraceError(
+        f"{file}: cannot be read as Parquet ({first_line(fault)}); other formats are read by `replay trace import`"
     )
 
 
@@ -89,14 +105,3 @@ def sha256_of(files: Sequence[Path]) -> str:
         except OSError as fault:
             raise TraceError(f"{file}: cannot be read ({fault.strerror})") from fault
     return digest.hexdigest()
-
-
-def refuse_folder(path: Path) -> None:
-    """Refuse a folder where a format is one file."""
-    if path.is_dir():
-        raise TraceError(f"{path}: is a folder, but this format is one file")
-
-
-def first_line(fault: BaseException) -> str:
-    """The first line of another library's complaint."""
-    return (str(fault).strip().splitlines() or [type(fault).__name__])[0]

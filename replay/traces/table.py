@@ -5,7 +5,7 @@ It knows no file format. Inside, a trace always has every column, in this order;
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ import polars as pl
 from replay.clock import NANOSECONDS
 
 HashScope = Literal["global", "session"]
+HashTail = Literal["ceil", "floor"]
 Kind = Literal["arrival", "whole", "number", "text", "whole list"]
 
 
@@ -83,19 +84,26 @@ class Change:
 
 @dataclass(slots=True)
 class Trace:
-    """Requests in order of arrival (`frame`, with `SCHEMA`), at least one, and what is known of where they are from.
+    """Requests in order of arrival (`rows`, with `SCHEMA`), at least one, and what is known of where they are from.
 
-    `block_size` is the tokens of one block of `prefix_hashes`, None where there are no hashes. `skipped` counts the
-    rows of the source that are not in the frame, by reason; `notes` are remarks on this reading; `history` says, a
-    sentence a step, what was done to the trace before it was written. `sha256` is of the bytes of the source. Of a
-    trace that is replayed in several ways, `origin` is the name that they share and `variant` what this one is.
+    `rows` of a small trace are in memory; of a large one they are a scan of Parquet, which is read again at every
+    question, so that whoever asks for sums and counts needs little memory however many rows there are.
+
+    `block_size` is the tokens of one block of `prefix_hashes`, None where there are no hashes; `hash_tail` says whether
+    a block that the prompt's end leaves partial has a hash (`ceil`) or none (`floor`). `rows_read` counts the rows of
+    the source and `skipped` those of them that are not in the trace, by reason; `notes` are remarks on this reading;
+    `history` says, a sentence a step, what was done to the trace before it was written. `sha256` is of the bytes of
+    the source. Of a trace that is replayed in several ways, `origin` is the name that they share and `variant` what
+    this one is. `scratch` keeps the temporary files that `rows` may lie in.
     """
 
     name: str
     path: Path
-    frame: pl.DataFrame
+    rows: pl.LazyFrame
     block_size: int | None = None
     hash_scope: HashScope = "global"
+    hash_tail: HashTail = "ceil"
+    rows_read: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
@@ -103,20 +111,33 @@ class Trace:
     origin: str = ""
     variant: dict[str, Any] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
+    large: bool = False
+    scratch: object = field(default=None, repr=False, compare=False)
+    _frame: pl.DataFrame | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows in memory."""
+        if self._frame is None:
+            self._frame = self.rows.collect()
+        return self._frame
+
+    def with_rows(self, rows: pl.LazyFrame, **changes: Any) -> Trace:
+        """This trace with other rows, computed at once unless it is large; `changes` are to other fields."""
+        return replace(self, rows=rows if self.large else rows.collect().lazy(), **changes)
+
+    def values(self, *expressions: pl.Expr, **named: pl.Expr) -> dict[str, Any]:
+        """The values of aggregations over the rows, by name."""
+        return self.rows.select(*expressions, **named).collect(engine="streaming").row(0, named=True)
 
     @property
     def span_nanoseconds(self) -> int:
         """From the first arrival to the last."""
-        last: int = self.frame["arrival"].item(-1)
+        last: int = self.values(pl.col("arrival").max())["arrival"]
         return last
 
     def extent(self) -> Extent:
-        """Its size now."""
-        span = self.span_nanoseconds / NANOSECONDS
-        return Extent(
-            rows=self.frame.height,
-            span=span,
-            requests_per_second=self.frame.height / span if span else None,
-            prompt_tokens=int(self.frame["prompt_tokens"].sum()),
-            output_tokens=int(self.frame["output_tokens"].sum()),
-        )
+        """Its size now; all zero where a transform has left no rows."""
+        tokens = pl.col("prompt_tokens", "output_tokens").sum()
+        found = self.values(tokens, rows=pl.len(), span=pl.col("arrival").max().fill_null(0) / NANOSECONDS)
+        return Extent(**found, requests_per_second=found["rows"] / found["span"] if found["span"] else None)

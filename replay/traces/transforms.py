@@ -17,6 +17,7 @@ from replay.errors import ExperimentError, TraceError
 from replay.registry import Registry, nearest
 from replay.traces.durations import nanoseconds
 from replay.traces.table import Change, Trace
+from replay.traces.validation import blocks
 from replay.traces.wording import counted, duration_text
 
 Transform = Callable[[Trace], Trace]
@@ -35,7 +36,10 @@ class Declared:
     def __call__(self, trace: Trace) -> Trace:
         """The transformed trace, with this change added to its record."""
         changed = self.transform(trace)
-        change = Change(self.name, self.argument, trace.extent(), changed.extent())
+        before, after = trace.extent(), changed.extent()
+        if not after.rows:
+            raise TraceError(f"{trace.path}: {self.name} = {self.argument} leaves no request of {before.rows:,}")
+        change = Change(self.name, self.argument, before, after)
         return replace(changed, changes=[*trace.changes, change])
 
 
@@ -63,8 +67,8 @@ def apply_transforms(trace: Trace, declared: Sequence[Declared]) -> Trace:
 @transforms.register("limit")
 def limit(argument: object) -> Transform:
     """Keep the first N requests: { limit = 100 }"""
-    rows = whole("limit", argument)
-    return lambda trace: replace(trace, frame=trace.frame.head(rows))
+    rows = min(whole("limit", argument), 2**32 - 2)  # Polars counts rows in 32 bits
+    return lambda trace: trace.with_rows(trace.rows.head(rows))
 
 
 @transforms.register("window")
@@ -77,13 +81,13 @@ def window(argument: object) -> Transform:
         raise ExperimentError(f"window: {argument[0]!r} is not before {argument[1]!r}")
 
     def cut(trace: Trace) -> Trace:
-        frame = trace.frame.filter(pl.col("arrival").is_between(start, end, closed="left"))
-        if frame.is_empty():
+        kept = trace.with_rows(trace.rows.filter(pl.col("arrival").is_between(start, end, closed="left")))
+        if not kept.extent().rows:
             span = duration_text(trace.span_nanoseconds)
             raise TraceError(
                 f"{trace.path}: no request arrives from {argument[0]} to {argument[1]}; its span is {span}"
             )
-        return replace(trace, frame=frame.with_columns(pl.col("arrival") - pl.col("arrival").first()))
+        return from_zero(kept)
 
     return cut
 
@@ -97,7 +101,7 @@ def speed(argument: object) -> Transform:
         if trace.span_nanoseconds / factor >= 2**63:
             raise TraceError(f"{trace.path}: speed = {argument} makes the span longer than 292 years")
         arrival = (pl.col("arrival") / factor).round().cast(pl.Int64)
-        return replace(trace, frame=trace.frame.with_columns(arrival, pl.col("think_time_ms") / factor))
+        return trace.with_rows(trace.rows.with_columns(arrival, pl.col("think_time_ms") / factor))
 
     return hasten
 
@@ -127,11 +131,11 @@ def scale_tokens(argument: object) -> Transform:
     def scale(trace: Trace) -> Trace:
         refuse_content(trace, "scale_tokens")
         counts = pl.col("prompt_tokens", "output_tokens", "max_tokens")
-        if trace.frame.select(pl.max_horizontal(counts.max())).item() * factor >= 2**62:
+        if trace.values(most=pl.max_horizontal(counts.max()))["most"] * factor >= 2**62:
             raise TraceError(f"{trace.path}: scale_tokens = {argument} makes more tokens than can be counted")
-        frame = trace.frame.with_columns((counts * factor).round().clip(1).cast(pl.Int64))
+        rows = trace.rows.with_columns((counts * factor).round().clip(1).cast(pl.Int64))
         if trace.block_size is None:
-            return replace(trace, frame=frame)
+            return trace.with_rows(rows)
         scaled = trace.block_size * factor
         if scaled < 1:
             raise TraceError(
@@ -141,7 +145,7 @@ def scale_tokens(argument: object) -> Transform:
         block = round(scaled)
         note = f"scale_tokens = {argument}: the hashes' block of {scaled:g} tokens is rounded to {block}"
         notes = trace.notes if block == scaled else [*trace.notes, note]
-        return replace(trace, frame=fit_hashes(frame, block), block_size=block, notes=notes)
+        return fit_hashes(trace.with_rows(rows, block_size=block, notes=notes))
 
     return scale
 
@@ -153,20 +157,19 @@ def max_prompt(argument: object) -> Transform:
 
     def cut(trace: Trace) -> Trace:
         longer = pl.col("prompt_tokens") > tokens
-        texts = trace.frame.filter(
-            longer & pl.col("prompt").is_not_null() & pl.col("prompt_token_ids").is_null()
-        ).height
+        cut_texts = longer & pl.col("prompt").is_not_null() & pl.col("prompt_token_ids").is_null()
+        texts = trace.values(texts=cut_texts.sum())["texts"]
         if texts:
             raise TraceError(
                 f"{trace.path}: max_prompt cannot cut text, which {counted(texts, 'longer prompt')} have; "
                 "give the prompts as prompt_token_ids, or leave the column 'prompt' out"
             )
-        frame = trace.frame.with_columns(
+        rows = trace.rows.with_columns(
             pl.col("prompt_tokens").clip(upper_bound=tokens),
             pl.col("prompt_token_ids").list.head(tokens),
             pl.when(longer).then(None).otherwise(pl.col("prompt")).alias("prompt"),
         )
-        return replace(trace, frame=frame if trace.block_size is None else fit_hashes(frame, trace.block_size))
+        return fit_hashes(trace.with_rows(rows))
 
     return cut
 
@@ -176,7 +179,7 @@ def max_output(argument: object) -> Transform:
     """Cut longer answers to N tokens, and what clients declared: { max_output = 512 }"""
     tokens = whole("max_output", argument)
     capped = pl.col("output_tokens", "max_tokens").clip(upper_bound=tokens)
-    return lambda trace: replace(trace, frame=trace.frame.with_columns(capped))
+    return lambda trace: trace.with_rows(trace.rows.with_columns(capped))
 
 
 @transforms.register("without_users")
@@ -187,31 +190,40 @@ def without_users(argument: object) -> Transform:
         raise ExperimentError(f'without_users: {argument!r} is not a list of users, such as ["pipeline"]')
 
     def leave_out(trace: Trace) -> Trace:
-        known = trace.frame["user"].drop_nulls().unique().sort().to_list()
+        known = (
+            trace.rows.select(pl.col("user").drop_nulls().unique().sort()).collect(engine="streaming")["user"].to_list()
+        )
         for user in users:
             if user not in known:
                 raise TraceError(
                     f"{trace.path}: without_users names {user!r}, of whom there is no request; {nearest(user, known)}"
                 )
-        kept = trace.frame.filter(~pl.col("user").is_in(users).fill_null(value=False))
-        if kept.is_empty():
-            raise TraceError(f"{trace.path}: without_users = {list(users)} leaves no request")
-        declared = pl.col("max_tokens").fill_null(trace.frame["output_tokens"].max())  # what a policy may see stays
-        return replace(trace, frame=kept.with_columns(declared, pl.col("arrival") - pl.col("arrival").first()))
+        kept = trace.rows.filter(~pl.col("user").is_in(users).fill_null(value=False))
+        largest = trace.values(pl.col("output_tokens").max())["output_tokens"]
+        declared = pl.col("max_tokens").fill_null(largest)  # what a policy may see stays
+        return from_zero(trace.with_rows(kept.with_columns(declared)))
 
     return leave_out
 
 
-def fit_hashes(frame: pl.DataFrame, block: int) -> pl.DataFrame:
-    """The frame without hashes of blocks that begin beyond the prompt's end; a partial last block keeps its hash."""
-    started = (pl.col("prompt_tokens") + block - 1) // block
-    return frame.with_columns(pl.col("prefix_hashes").list.head(started))
+def from_zero(trace: Trace) -> Trace:
+    """The trace with its first arrival at 0 again."""
+    first = trace.values(pl.col("arrival").min())["arrival"]
+    return trace.with_rows(trace.rows.with_columns(pl.col("arrival") - first)) if first else trace
+
+
+def fit_hashes(trace: Trace) -> Trace:
+    """The trace without hashes of blocks that begin beyond a prompt's end; a block that is cut keeps its hash."""
+    if trace.block_size is None:
+        return trace
+    started = blocks(pl.col("prompt_tokens"), trace.block_size, "ceil")
+    return trace.with_rows(trace.rows.with_columns(pl.col("prefix_hashes").list.head(started)), hash_tail="ceil")
 
 
 def refuse_content(trace: Trace, name: str) -> None:
     """Refuse a trace with real prompts: their number of tokens is what it is."""
     for column in ("prompt", "prompt_token_ids"):
-        if trace.frame[column].is_not_null().any():
+        if trace.values(given=pl.col(column).is_not_null().any())["given"]:
             raise TraceError(f"{trace.path}: {name} cannot change real prompts; leave the column {column!r} out")
 
 

@@ -6,21 +6,19 @@ file, row and column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
 from replay.errors import TraceError
-from replay.traces.faults import FILE, ROW, refuse_rows
-from replay.traces.table import COLUMNS, HashScope
-
-Rule = tuple[str, pl.Expr, str]  # column, which rows are bad, "must be ..."
+from replay.traces.faults import FILE, ROW, Rule, refuse_broken, refuse_rows
+from replay.traces.table import COLUMNS, HashScope, HashTail
 
 
-def column_values(frame: pl.DataFrame, name: str, files: Sequence[Path]) -> pl.Series:
-    """A column of a file as its canonical type; refuses another type, and values that the type cannot hold."""
-    column, dtype, file = COLUMNS[name], frame.schema[name], files[frame[FILE].item(0)]
+def column_values(name: str, dtype: pl.DataType, file: Path) -> tuple[pl.Expr, list[Rule]]:
+    """A column of a file as its canonical type, and what that type cannot hold; refuses a column of another kind."""
+    column = COLUMNS[name]
     inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else None
     text = dtype in (pl.String, pl.Categorical, pl.Enum)
     fits, right = {
@@ -32,55 +30,64 @@ def column_values(frame: pl.DataFrame, name: str, files: Sequence[Path]) -> pl.S
     if not fits and dtype != pl.Null:
         raise TraceError(f"{file}: the column {name!r} is {dtype}, but must be {right} ({column.dtype})")
     if inner == pl.UInt64:  # hashes are compared, never counted with, so their bits may be read as signed
-        return frame.select(
-            pl.col(name).cast(pl.List(inner)).list.eval(pl.element().reinterpret(signed=True))
-        ).to_series()
+        return pl.col(name).cast(pl.List(inner)).list.eval(pl.element().reinterpret(signed=True)), []
     cast = pl.col(name).cast(column.dtype, strict=False)
-    refuse_rows(frame, files, name, pl.col(name).is_not_null() & cast.is_null(), f"within {column.dtype}")
-    return frame.select(cast).to_series()
+    if dtype == column.dtype:
+        return cast, []
+    return cast, [Rule(name, pl.col(name).is_not_null() & cast.is_null(), f"within {column.dtype}")]
 
 
-def row_rules(block_size: int | None, hash_scope: HashScope) -> Iterator[Rule]:
+def row_rules(block_size: int | None, hash_scope: HashScope, hash_tail: HashTail) -> Iterator[Rule]:
     """The rules that look at one row."""
     for name in ("prompt_tokens", "output_tokens"):
-        yield name, pl.col(name).is_null() | (pl.col(name) < 1), "a whole number of at least 1"
-    yield "max_tokens", pl.col("max_tokens") < pl.col("output_tokens"), "at least the output_tokens of its row"
-    yield "turn", pl.col("turn") < 0, "0 or more"
+        yield Rule(name, pl.col(name).is_null() | (pl.col(name) < 1), "a whole number of at least 1")
+    declared = pl.col("max_tokens") < pl.col("output_tokens")
+    yield Rule("max_tokens", declared, "at least the output_tokens of its row")
+    yield Rule("turn", pl.col("turn") < 0, "0 or more")
     think, deadline = pl.col("think_time_ms"), pl.col("deadline_ms")
-    yield "think_time_ms", ~think.is_finite() | (think < 0), "0 or more milliseconds"
-    yield "deadline_ms", ~deadline.is_finite() | (deadline <= 0), "more than 0 milliseconds"
+    yield Rule("think_time_ms", ~think.is_finite() | (think < 0), "0 or more milliseconds")
+    yield Rule("deadline_ms", ~deadline.is_finite() | (deadline <= 0), "more than 0 milliseconds")
     ids, hashes = pl.col("prompt_token_ids"), pl.col("prefix_hashes")
-    yield "prompt_token_ids", ids.list.len() != pl.col("prompt_tokens"), "as many ids as its prompt_tokens says"
-    yield "prompt_token_ids", ids.list.eval(pl.element().is_null() | (pl.element() < 0)).list.any(), "ids of 0 or more"
-    yield "prefix_hashes", hashes.list.eval(pl.element().is_null()).list.any(), "without nulls"
+    mismatch = ids.list.len() != pl.col("prompt_tokens")
+    yield Rule("prompt_token_ids", mismatch, "as many ids as its prompt_tokens says")
+    no_id = ids.list.eval(pl.element().is_null() | (pl.element() < 0)).list.any()
+    yield Rule("prompt_token_ids", no_id, "ids of 0 or more")
+    yield Rule("prefix_hashes", hashes.list.eval(pl.element().is_null()).list.any(), "without nulls")
     if block_size is not None:
-        started = (pl.col("prompt_tokens") + block_size - 1) // block_size
-        right = f"at most one hash for each started block of {block_size} prompt tokens"
-        yield "prefix_hashes", hashes.list.len() > started, right
+        most = blocks(pl.col("prompt_tokens"), block_size, hash_tail)
+        kind = "started" if hash_tail == "ceil" else "whole"
+        right = f"at most one hash for each {kind} block of {block_size} prompt tokens"
+        yield Rule("prefix_hashes", hashes.list.len() > most, right)
     if hash_scope == "session":
         right = "given where there are prefix_hashes, because their scope is the session"
-        yield "session", pl.col("session").is_null() & (hashes.list.len() > 0), right
+        yield Rule("session", pl.col("session").is_null() & (hashes.list.len() > 0), right)
 
 
-def refuse_bad_rows(frame: pl.DataFrame, files: Sequence[Path], block_size: int | None, hash_scope: HashScope) -> None:
-    """Raise `TraceError` for the first row that cannot be replayed. `frame` has canonical columns, `FILE` and `ROW`."""
-    rules = list(row_rules(block_size, hash_scope))
-    broken = frame.select(bad.fill_null(False).any().alias(str(n)) for n, (_, bad, _) in enumerate(rules)).row(0)
-    for found, (column, bad, right) in zip(broken, rules, strict=True):
-        if found:
-            refuse_rows(frame, files, column, bad, right)
+def blocks(tokens: pl.Expr, block_size: int, hash_tail: HashTail) -> pl.Expr:
+    """How many blocks of so many tokens may have a hash: those that are started, or those that are whole."""
+    return (tokens + block_size - 1) // block_size if hash_tail == "ceil" else tokens // block_size
+
+
+def refuse_bad_rows(rows: pl.LazyFrame, files: Sequence[Path], rules: Iterable[Rule]) -> None:
+    """Raise `TraceError` for the first row that cannot be replayed. `rows` has canonical columns, `FILE` and `ROW`."""
+    refuse_broken(rows, files, list(rules))
+    refuse_bad_sessions(rows, files)
+
+
+def refuse_bad_ids(rows: pl.LazyFrame, files: Sequence[Path]) -> None:
+    """Refuse a request id that is missing, or that two rows have. 64 bits of each id are sorted, not the ids."""
     identity = pl.col("request_id")
-    refuse_rows(frame, files, "request_id", identity.is_null(), "given in every row, or in none")
-    if frame["request_id"].is_duplicated().any():
-        refuse_rows(frame, files, "request_id", ~identity.is_first_distinct(), "unique: an earlier row has the same")
-    refuse_bad_sessions(frame, files)
+    refuse_rows(rows, files, "request_id", identity.is_null(), "given in every row, or in none")
+    hashes = rows.select(identity.hash().sort()).collect(engine="streaming").to_series()
+    twice = hashes.filter(hashes == hashes.shift())
+    if twice.len():
+        alike = rows.filter(identity.hash().is_in(twice.unique().implode())).collect()
+        refuse_rows(alike, files, "request_id", ~identity.is_first_distinct(), "unique: an earlier row has the same")
 
 
-def refuse_bad_sessions(frame: pl.DataFrame, files: Sequence[Path]) -> None:
+def refuse_bad_sessions(rows: pl.LazyFrame, files: Sequence[Path]) -> None:
     """Refuse turns that cannot be replayed one after the other: twice the same, some without, or against time."""
-    turns = (
-        frame.lazy().filter(pl.col("session").is_not_null()).select(FILE, ROW, "session", "turn", "arrival").collect()
-    )
+    turns = rows.filter(pl.col("session").is_not_null()).select(FILE, ROW, "session", "turn", "arrival").collect()
     session, turn = pl.col("session"), pl.col("turn")
     mixed = turn.is_null() & turn.is_not_null().any().over("session")
     refuse_rows(turns, files, "turn", mixed, "given in every row of its session, or in none")

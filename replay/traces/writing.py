@@ -13,7 +13,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from replay.errors import OutputError
-from replay.traces.reading import first_line
+from replay.traces.source import first_line
 from replay.traces.table import COLUMNS, Trace
 
 LONGEST_NAME = 255  # bytes, on the file systems in use
@@ -38,23 +38,34 @@ def check_target(path: str | Path, *, force: bool) -> Path:
 def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
     """Write the trace; optional columns of which nothing is known are left out. Raises `OutputError`.
 
-    `arrival` is a Duration in nanoseconds; block size, hash scope and history go to the file's metadata.
+    `arrival` is a Duration in nanoseconds; the hashes' block size, scope and tail, and the history, go to the
+    file's metadata.
     """
     path = check_target(path, force=force)
-    unknown = [
-        name
-        for name, column in COLUMNS.items()
-        if not column.required and trace.frame[name].null_count() == trace.frame.height
-    ]
-    frame = trace.frame.drop(unknown).with_columns(pl.col("arrival").cast(pl.Duration("ns")))
+    rows = trace.rows.drop(unknown_columns(trace)).with_columns(pl.col("arrival").cast(pl.Duration("ns")))
     metadata = {"history": json.dumps(trace.history)}
     if trace.block_size is not None:
-        metadata |= {"block_size": str(trace.block_size), "hash_scope": trace.hash_scope}
+        metadata |= {
+            "block_size": str(trace.block_size),
+            "hash_scope": trace.hash_scope,
+            "hash_tail": trace.hash_tail,
+        }
     partial = path.with_name(f".{os.getpid()}.partial")
     try:
-        frame.write_parquet(partial, metadata=metadata)
+        rows.sink_parquet(partial, metadata=metadata)
         partial.replace(path)
     except (OSError, PolarsError) as fault:
         raise OutputError(f"{path}: cannot be written ({first_line(fault)})") from fault
     finally:
         partial.unlink(missing_ok=True)
+
+
+def unknown_columns(trace: Trace) -> list[str]:
+    """The columns that say nothing: those that are null throughout, and ids that are the rows' numbers."""
+    optional = [name for name, column in COLUMNS.items() if not column.required]
+    known = trace.values(*(pl.col(name).is_not_null().any() for name in optional))
+    numbers = trace.rows.select("request_id").with_row_index("number")
+    numbered = (pl.col("request_id") == pl.col("number").cast(pl.String)).all()
+    if numbers.select(numbered).collect(engine="streaming").item():
+        known["request_id"] = False
+    return [name for name in optional if not known[name]]

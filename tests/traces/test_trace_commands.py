@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from replay.cli.trace import trace
 from replay.errors import ExperimentError, OutputError, TraceError
-from replay.traces.importers import importers
+from replay.traces.formats import formats
 from replay.traces.reading import read_trace
 from replay.traces.transforms import transforms
 
@@ -38,7 +38,7 @@ def csv(tmp_path):
 def test_import_says_the_result_on_stdout_and_remarks_on_stderr(csv, tmp_path):
     out = tmp_path / "chat.parquet"
     result = run("import", "azure", csv, out)
-    assert result.stdout == f"{out}: 2 requests, span 2.25 s\n"
+    assert result.stdout == f"{csv}: 3 rows read, 2 kept, 1 skipped\n{out}: 2 requests, span 2.25 s\n"
     assert result.stderr == "1 row skipped (zero output tokens)\ncolumns left out: NumImages\n"
     assert read_trace(out).frame["prompt_tokens"].to_list() == [10, 30]
 
@@ -109,7 +109,7 @@ def test_a_trace_without_rows_fails_with_one_sentence(parquet):
 def test_help_has_an_example_and_lists_what_there_is(command):
     text = run(command, "-h").stdout
     assert f"Example:\n    replay trace {command} " in text
-    listed = {"import": importers, "transform": transforms}.get(command, ())
+    listed = {"import": formats, "transform": transforms}.get(command, ())
     assert all(f"  {name} " in text for name in listed)
 
 

@@ -1,0 +1,63 @@
+"""The settings of a foreign format as they are typed, and what there is to say of a format.
+
+A format is a dataclass, and its fields are its settings, as they are of a policy or a mode.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from replay.errors import ExperimentError
+from replay.experiment.document import parse_setting
+from replay.experiment.faults import Faults
+from replay.experiment.options import options_model, options_of, validate
+from replay.traces.formats import AUTO, exporting, formats
+
+
+def format_settings(form: str, options: Sequence[str], columns: str | None) -> dict[str, Any]:
+    """The settings of a format from `-o` and `--map`, checked. Raises `ExperimentError` with every fault."""
+    given: dict[str, Any] = {}
+    for option in options:
+        given |= parse_setting(option, "-o")
+    if form == AUTO:
+        if given or columns:
+            raise ExperimentError("auto takes no settings: name the format")
+        return {}
+    entry = formats[form]
+    if columns is not None:
+        if "map" not in {option.name for option in options_of(entry)}:
+            raise ExperimentError(f"--map: {form} knows its columns; it goes with the format 'table'")
+        given["map"] = columns
+    faults = Faults(form)
+    validated = validate(options_model(entry), given, "", faults)
+    faults.raise_if_any()
+    assert validated is not None, "no faults"
+    entry(**validated.model_dump())  # a format may refuse what does not go together
+    return validated.model_dump(include=set(given))
+
+
+def all_formats() -> str:
+    """A line a format."""
+    width = max(len(name) for name in formats)
+    written = exporting()
+    lines = [
+        f"{name:<{width}}  {inspect.getdoc(formats[name]) or ''}".splitlines()[0] + (", export too" * (name in written))
+        for name in formats
+    ]
+    return "\n".join(lines)
+
+
+def one_format(name: str) -> str:
+    """All of one format: its description, its source, and its settings with their defaults."""
+    entry = formats[name]
+    module = inspect.getdoc(inspect.getmodule(entry)) or ""
+    lines = [f"{name}: {inspect.getdoc(entry)}", "", module]
+    settings = options_of(entry)
+    if settings:
+        lines += ["", "Settings:"]
+    for option in settings:
+        default = "must be given" if option.default is ... else f"default {option.default!r}"
+        lines.append(f"  {option.name}: {option.help} ({default})")
+    return "\n".join(lines)

@@ -1,0 +1,123 @@
+"""Foreign formats: one small file for each, registered by name; what it cannot do is not in its file.
+
+A format is a dataclass whose fields are its settings. `read` turns a file (or a folder, where the format is one) into
+sources: rows with canonical column names (arrivals in any form that `arrival` knows), the hashes' block size, scope and
+tail, and what it left out, by reason. Types, zero outputs, rules, order and re-basing are the same for all, so no
+format does them. `fits` says from a first look whether a file may be of the format; `write`, if there is one, writes a
+trace.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from replay.errors import ExperimentError, OutputError, TraceError
+from replay.registry import Registry
+from replay.traces.canonical import canonical_trace, skipped_text
+from replay.traces.glimpse import Glimpse, glimpse
+from replay.traces.reading import sha256_of
+from replay.traces.source import Source, first_line
+from replay.traces.table import Trace
+from replay.traces.writing import check_target
+
+AUTO = "auto"
+
+
+class Format(Protocol):
+    """What every format does."""
+
+    def fits(self, look: Glimpse) -> bool:
+        """Whether the file may be of this format, by its names and its first row: of no other thing that it knows."""
+
+    def read(self, path: Path) -> Source | list[Source]:
+        """The rows; raises `TraceError`, a sentence that names the file and, where it can, row and column."""
+
+
+@runtime_checkable
+class Exporting(Protocol):
+    """What a format does besides, to which a trace can be written."""
+
+    def write(self, trace: Trace, file: Path) -> list[str]:
+        """Write the trace to a file that is not there yet, and say what of it the format has no place for."""
+
+
+formats: Registry[Callable[..., Format]] = Registry("trace format")
+
+
+def import_trace(
+    form: str, path: str | Path, *, strict: bool = False, settings: Mapping[str, Any] | None = None
+) -> Trace:
+    """Read a foreign file as a canonical trace, with the settings of its format; `auto` finds the format by content.
+
+    Raises `ExperimentError` for an unknown format, else `TraceError`; if `strict`, for the first row that would be
+    skipped, too.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise TraceError(f"{path}: there is no such file")
+    name = detected(path) if form == AUTO else form
+    found = formats[name](**settings or {}).read(path)
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    sources = found if isinstance(found, list) else [found]
+    trace = canonical_trace(path.stem, path, sources, sha256_of(files), strict=strict)
+    given = "".join(f", {key} = {value}" for key, value in (settings or {}).items())
+    line = f"imported as {name}{given} from {path.name} (sha256 {trace.sha256[:16]})"
+    trace.history.append(f"{line}; {skipped_text(trace.skipped)}" if trace.skipped else line)
+    if form == AUTO:
+        trace.notes.insert(0, f"the format is {name}: no other fits")
+    return trace
+
+
+def detected(path: Path) -> str:
+    """The one format that fits; raises `TraceError` if none does, or more than one."""
+    look = glimpse(path)
+    found = [name for name in formats if makes(name) and formats[name]().fits(look)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise TraceError(f"{path}: may be {', '.join(sorted(found))}: name one of them in place of {AUTO}")
+    names = f"; it has {', '.join(look.names[:12])}" if look.names and look.kind != "folder" else ""
+    raise TraceError(f"{path}: is of no format that is known{names}: name its columns, as in `table --map`")
+
+
+def makes(name: str) -> bool:
+    """Whether a format can be had without settings."""
+    try:
+        formats[name]()
+    except (TypeError, ExperimentError):
+        return False
+    return True
+
+
+def export_trace(form: str, trace: Trace, path: str | Path, *, force: bool = False, **settings: Any) -> list[str]:
+    """Write a trace in a foreign format; returns remarks on what that has no place for.
+
+    Raises `ExperimentError` for an unknown format or one that cannot be written, `OutputError` where it cannot be done.
+    """
+    exporter = formats[form](**settings)
+    if not isinstance(exporter, Exporting):
+        raise ExperimentError(f"a trace cannot be written as {form}; known: {', '.join(exporting())}")
+    path = check_target(path, force=force)
+    partial = path.with_name(f".{os.getpid()}.partial")
+    try:
+        remarks = exporter.write(trace, partial)
+        partial.replace(path)
+    except OSError as fault:
+        raise OutputError(f"{path}: cannot be written ({first_line(fault)})") from fault
+    finally:
+        partial.unlink(missing_ok=True)
+    return remarks
+
+
+def exporting() -> list[str]:
+    """The formats to which a trace can be written."""
+    return [name for name in formats if hasattr(formats[name], "write")]
+
+
+for module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{module.name}")
