@@ -21,7 +21,7 @@ from replay.registry import nearest
 from replay.reproduce.arms import Arm, arms_of
 from replay.reproduce.document import Claim, Document, Ours, Paper, Quantity, statistic_of
 from replay.reproduce.orders import Entry, Term, check_order, entries
-from replay.traces.specification import checked_spec
+from replay.traces.generating.specification import checked_spec
 
 DISTRIBUTION = ("n", "mean", "min", *map(percentile_name, PERCENTILES), "max")
 ONLY = ""  # the name of a workload that is the only one

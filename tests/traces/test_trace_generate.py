@@ -100,7 +100,7 @@ def test_lengths_keep_their_bounds_and_prefixes_come_before_them(generated):
         ("duration = 1.0\n" + USER + 'count = "1"', "users.0.count: Input should be a valid integer"),
         ("duration = 1.0\n" + USER + "count = 0", "users.0.count: Input should be greater than or equal to 1"),
         ('duration = "1 s."\n' + USER + "count = 1", "duration: '1 s.' is not a duration"),
-        ("duration = 0.0\n" + USER + "count = 1", "duration must be a microsecond or more"),
+        ("duration = 0.0\n" + USER + "count = 1", "duration: must be a microsecond or more"),
         ("duration = 1.0\n" + USER + "rate = 1e-9", "no user has a request within the duration"),
         ("duration = 1.0\n" + USER + "count = 1\nmax_tokens = 8", "max_tokens = 8 is less than output.most = 9"),
         ("duration = 1.0\n" + USER + 'count = 1\nprefix = "p"', "there is no prefix 'p': there are none"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import polars as pl
 import pytest
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError
-from replay.traces.generate import crossings, generate_trace
-from replay.traces.specification import Phase
+from replay.traces.generate import generate_trace
+from replay.traces.generating.rates import Phase, crossings, phase_pieces
 from replay.traces.workload import workload
 
 FIXED = "prompt = { fixed = 4 }\noutput = { fixed = 2 }\n"
@@ -32,7 +32,9 @@ def generated(tmp_path):
 
 def seconds(phases: list[Phase], expected: list[float], start: float, stop: float) -> list[float]:
     """When so many requests are to be expected, between two seconds; a last one never comes."""
-    times = crossings(phases, iter([*expected, 1e9]), round(start * NANOSECONDS), round(stop * NANOSECONDS))
+    begin, end = round(start * NANOSECONDS), round(stop * NANOSECONDS)
+    gaps = iter([later - earlier for earlier, later in pairwise([0.0, *expected, 1e9])])
+    times = crossings(phase_pieces(phases, end - begin), begin, lambda piece: next(gaps))
     return [round(time / NANOSECONDS, 6) for time in times]
 
 
@@ -155,7 +157,7 @@ def test_a_generated_session_is_a_workload(tmp_path):
     [
         (USER + "rate = 1.0\nphases = [{ rate = 1.0 }]", "users.0: give either count"),
         (USER + "phases = [{ rate = 1.0 }, { rate = 2.0 }]", "phases.0: only the last phase may do without lasts"),
-        (USER + 'phases = [{ rate = 1.0, lasts = "0s" }]', "phases.0: lasts must be a microsecond or more"),
+        (USER + 'phases = [{ rate = 1.0, lasts = "0s" }]', "phases.0.lasts: must be a microsecond or more"),
         (USER + 'phases = [{ rate = 1.0, lasts = "1 week" }]', "users.0.phases.0.lasts: '1 week' is not a duration"),
         (USER + "phases = [{ rat = 1.0 }]", "users.0.phases.0.rat: there is no such key: did you mean 'rate'?"),
         (USER + "phases = [{ rate = 0.0 }]", "no user has a request within the duration"),
