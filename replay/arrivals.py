@@ -1,7 +1,8 @@
 """Which request comes next, and when: in order of arrival, and for closed-loop sessions when the turn before allows it.
 
 A turn is due at the later of its arrival and the end of the turn before plus its think time. If a turn is not
-completed, the rest of its session is skipped.
+completed, the rest of its session is skipped. In an open loop every turn is due at its arrival, whatever became of the
+turn before.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from replay.request import Request
 class Arrivals:
     """Requests that have not come yet, and those that wait for the turn before them."""
 
-    def __init__(self, requests: Iterable[Request]) -> None:
+    def __init__(self, requests: Iterable[Request], *, open_loop: bool = False) -> None:
         self._coming: list[tuple[float, int, Request]] = []
         self._later: dict[str, deque[Request]] = {}  # turns of a session that wait for the one before
         self._open: set[str] = set()  # sessions with a turn that is coming or under way
         for request in sorted(requests, key=lambda one: (one.turn or 0, one.arrival, one.row)):
             request.due = request.arrival
-            if request.session is None:
+            if request.session is None or open_loop:
                 self._come(request)
             elif request.session in self._open:
                 self._later.setdefault(request.session, deque()).append(request)

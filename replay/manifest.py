@@ -17,6 +17,7 @@ from replay.experiment.loading import Experiment
 from replay.machine import hardware, versions
 from replay.predictors import predictors
 from replay.scheduler import policies
+from replay.traces.sessions import sessions_of
 from replay.traces.table import Trace
 
 FORMAT = 1
@@ -40,6 +41,7 @@ def new_manifest(experiment: Experiment, traces: list[Trace], cells: list[Cell],
         "length_bins": experiment.length_bins,
         "lag_limit_ms": experiment.lag_limit_ms,
         "seed": experiment.seed,
+        "open_loop": experiment.open_loop,  # whether turns of sessions come at their arrival, whatever was before
         "repeats": experiment.repeats,
         "engines": [],
         "policies": [_policy_entry(name) for name in dict.fromkeys(choice.name for choice in experiment.policies)],
@@ -96,6 +98,7 @@ def _trace_entry(trace: Trace) -> dict[str, Any]:
         "span_s": extent.span,
         "prompt_tokens": extent.prompt_tokens,
         "output_tokens": extent.output_tokens,
+        "sessions": None if (found := sessions_of(trace)) is None else asdict(found),
         "block_size": trace.block_size,  # tokens of one block of its prefix hashes; null: it has none
         "skipped": trace.skipped,
         "notes": trace.notes,

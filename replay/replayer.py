@@ -44,7 +44,7 @@ class Replayer:
 
     Where the executor `overlaps`, the next step is planned and handed over while it computes the one before. Lengths
     are forced, unless a token of `end_ids` ends an answer sooner; nobody knows when it comes, so steps do not overlap
-    then.
+    then. In an `open_loop` no turn of a session waits for the one before.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Replayer:
         stop: Stop | None = None,
         watch: Callable[[Progress], None] | None = None,
         end_ids: Collection[int] = (),
+        open_loop: bool = False,
     ) -> None:
         self._clock = clock
         self._executor = executor
@@ -71,7 +72,7 @@ class Replayer:
         self._overlaps = executor.overlaps and not end_ids
         self._lengths = workload.output_tokens
         self._requests = workload.requests
-        self._arrivals = Arrivals(workload.requests)
+        self._arrivals = Arrivals(workload.requests, open_loop=open_loop)
         self._stop = stop or Stop()
         self._watch = watch
         self._over: set[int] = set()  # rows that are written
@@ -182,7 +183,10 @@ class Replayer:
         """A request is over: count it, and let its session go on or skip what is left of it."""
         self._over.add(request.row)
         for skipped in self._arrivals.ended(request, now):
-            self._set_aside(skipped, "skipped", f"an earlier turn of its session was {request.status}")
+            turn = "an earlier turn" if request.turn is None else f"turn {request.turn}"
+            how = str(request.status).replace("_", " ")
+            reason = f"{turn} of its session (request {request.request_id!r}) was {how}"
+            self._set_aside(skipped, "skipped", reason)
 
     def _set_aside(self, request: Request, status: Literal["skipped", "unfinished"], reason: str) -> None:
         """The row of a request that got no end from the scheduler, and so has no instant at which it ended."""

@@ -56,6 +56,7 @@ class Trace:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
     transforms: Sequence[Mapping[str, Any]] = ()
+    sessions: Mapping[str, int] | None = None  # sessions, requests, with_gaps, at_once; None: it has none
     block_size: int | None = None  # tokens in a block of its prefix hashes; None where it has none
     origin: str = ""  # the name that its variants share; empty where it has none
     variant: Mapping[str, Any] = field(default_factory=dict)  # what this one is, such as {"load": 2.0}

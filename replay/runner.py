@@ -167,6 +167,7 @@ class Runner:
             stop=self._stop,
             watch=_Watch(writer, self._observer),
             end_ids=executor.end_ids,
+            open_loop=self._experiment.open_loop,
         )
         if clock.zero_unix is not None:
             gc.collect()

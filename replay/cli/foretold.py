@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from replay.traces.table import Trace
 
 
-def about(trace: Trace) -> list[str]:
+def about(trace: Trace, *, open_loop: bool) -> list[str]:
     """What will be replayed, in a line, and what is to be known of how it was read."""
+    from replay.traces.sessions import sessions_of
+
     extent = trace.extent()
     lines = [
         f"{trace.path}: {extent.rows:,} requests over {extent.span:.1f} s, {extent.prompt_tokens:,} prompt and "
@@ -24,6 +26,8 @@ def about(trace: Trace) -> list[str]:
     lines += [f"  skipped {count:,} rows: {reason}" for reason, count in trace.skipped.items()]
     lines += [f"  note: {note}" for note in trace.notes]
     lines += [f"  {change.sentence()}" for change in trace.changes]
+    if sessions := sessions_of(trace):
+        lines.append("  " + sessions.sentence(open_loop=open_loop))
     unknown = [name for name in ("user", "priority", "max_tokens") if trace.frame[name].null_count() == extent.rows]
     if unknown:
         lines.append(f"  no {', no '.join(unknown)}: a policy that goes by one cannot tell these requests apart")
@@ -41,6 +45,15 @@ def indistinct(experiment: Experiment, traces: list[Trace]) -> list[str]:
         for name, count in values.items()
         if count < 3
     ]
+
+
+def in_vain(experiment: Experiment, traces: list[Trace]) -> list[str]:
+    """What is asked of the traces and is not in any of them."""
+    from replay.traces.sessions import sessions_of
+
+    if experiment.open_loop and not any(sessions_of(trace) for trace in traces):
+        return ["open_loop is not used: no trace has sessions, so that every request is due at its arrival anyway"]
+    return []
 
 
 def misfits(runner: Runner, traces: list[Trace], pools: Mapping[Engine, PoolSize]) -> list[str]:
@@ -63,9 +76,13 @@ def misfits(runner: Runner, traces: list[Trace], pools: Mapping[Engine, PoolSize
 
 
 def forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:
-    """How many cells, and how long at least: a cell in real time cannot be shorter than its trace."""
+    """How many cells, and how long at least: a cell in real time cannot be shorter than its trace, and than the think
+    times of a session one after the other."""
+    from replay.traces.sessions import last_due
+
     cells = runner.cells
-    seconds = sum(traces[cell.trace].extent().span for cell in cells if cell.engine.kind != "simulated")
+    each = [last_due(trace, open_loop=experiment.open_loop) for trace in traces]
+    seconds = sum(each[cell.trace] for cell in cells if cell.engine.kind != "simulated")
     count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
     length = f"in real time: at least {seconds / 60:.1f} min" if seconds else "simulated, on a virtual clock"
     return f"{count}, {length}; lengths as {experiment.predictor.name} knows them"

@@ -13,6 +13,7 @@ traces  = ["traces/sample.parquet"]
 # without_users = ["ana"]  # each trace a second time without these users: what do they cost the others?
 repeats = 1              # more of them show how much a figure varies from run to run
 seed    = 0
+# open_loop = true         # every turn of a session comes at its arrival; else it waits for the answer before it
 
 # What is done to the trace first, in this order.
 transforms = [

@@ -82,7 +82,7 @@ def _run(
     strict: bool,
     plots: bool,
 ) -> int:
-    from replay.cli.foretold import about, forecast, indistinct, misfits
+    from replay.cli.foretold import about, forecast, in_vain, indistinct, misfits
     from replay.cli.progress import Display
     from replay.planning import engine_pools
     from replay.run_folder import check_free
@@ -93,9 +93,9 @@ def _run(
         for warning in experiment.warnings:
             display.remark(f"warning: {warning}")
         for trace in traces:
-            for line in about(trace):
+            for line in about(trace, open_loop=experiment.open_loop):
                 display.remark(line)
-        for warning in indistinct(experiment, traces):
+        for warning in [*in_vain(experiment, traces), *indistinct(experiment, traces)]:
             display.remark(f"warning: {warning}")
         runner = Runner(experiment, traces, display, signals.stop)
         display.remark(forecast(experiment, runner, traces))

@@ -106,6 +106,7 @@ def simulate(
     prefix_cache: bool = False,
     prompts: Mapping[int, Sequence[int]] | None = None,
     overlap: bool = False,
+    open_loop: bool = False,
     verify: bool = False,
     cost: CostModel = UNIT,
     predictor: str | Predictor = "oracle",
@@ -141,6 +142,7 @@ def simulate(
         predictor=predictors[predictor]() if isinstance(predictor, str) else predictor,
         records=records,
         limits=limits,
+        open_loop=open_loop,
         watch=None if turn is None else lambda progress: turn(replayer, clock.now()),
     )
     if check is not None:

@@ -49,6 +49,7 @@ class Experiment:
     variants: list[Variant]  # of each trace, after the transforms
     repeats: int
     seed: int
+    open_loop: bool
     priority_order: PriorityOrder
     lag_limit_ms: float
     length_bins: list[int] | None
@@ -114,6 +115,7 @@ def load_experiment(
         variants=variants_of(top),
         repeats=top.repeats,
         seed=top.seed,
+        open_loop=top.open_loop,
         priority_order=top.priority_order,
         lag_limit_ms=top.lag_limit_ms,
         length_bins=top.length_bins,

@@ -121,6 +121,7 @@ class Top(BaseModel):
     without_users: list[str] = []  # each trace besides without these users, to see what they cost the others
     repeats: int = Field(1, ge=1)
     seed: int = Field(0, ge=0)
+    open_loop: bool = False  # every turn of a session is due at its arrival, whatever became of the turn before
     priority_order: Literal["larger-first", "smaller-first"] = "larger-first"
     lag_limit_ms: float = Field(5.0, gt=0)
     length_bins: list[int] | None = None

@@ -11,6 +11,12 @@ FIRST = pl.col("session").is_not_null() & pl.col("session").is_first_distinct()
 WHOLE = (pl.col("status") == "completed").all().over("session")
 
 
+@metric("sessions_completed", unit="share", shape="one", better="higher", count=FIRST.sum(), grouped=False)
+def sessions_completed() -> pl.Expr:
+    """sessions whose turns were all completed / all sessions; not defined without sessions"""
+    return finite((FIRST & WHOLE).sum() / FIRST.sum())
+
+
 @metric("session_time", unit="s", better="lower")
 def session_time() -> pl.Expr:
     """for each session whose turns were all completed, its last answer - its first turn was due, the times between

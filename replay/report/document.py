@@ -17,6 +17,7 @@ from replay.report.isolation import isolation_section
 from replay.report.loads import sections
 from replay.report.regime import regime
 from replay.report.service import fairness_tables
+from replay.report.sessions import session_table
 from replay.report.tables import ENGINE, LATENCY, OUTCOMES, SERVICE, arm_table, markdown
 from replay.report.utilisation import utilisation
 from replay.report.verdict import in_words, verdict
@@ -106,6 +107,7 @@ def results(findings: Findings, trace: str) -> list[str]:
         "### Throughput, goodput and fairness",
         arm_table(SERVICE, found, values),
         *fairness_tables(findings, trace),
+        *session_table(findings, trace),
         *isolation_section(findings, trace),
         "### How requests ended",
         arm_table(OUTCOMES, found, values, mark=False),

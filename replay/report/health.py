@@ -36,11 +36,11 @@ def health(findings: Findings) -> list[str]:
 
 
 def _whereabouts(findings: Findings) -> str:
-    """How the others ended, and the most common reason."""
+    """How the others ended, and the most common reason; that of a skipped turn is the one before it."""
     statuses = ("rejected", "timed_out", "cancelled", "failed", "skipped", "unfinished")
     counts = [f"{total:,} {status.replace('_', ' ')}" for status in statuses if (total := findings.total(status))]
     reasons = [
-        cell.table("requests").filter(pl.col("status") != "completed").select("reason")
+        cell.table("requests").filter(~pl.col("status").is_in(["completed", "skipped"])).select("reason")
         for arm in findings.arms
         for cell in arm.cells
     ]

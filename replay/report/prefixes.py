@@ -23,12 +23,24 @@ def prefix_cache(findings: Findings) -> list[str]:
             saved = f"from {percent(rates[low])} ({low}) to {percent(rates[high])} ({high}) of the prompt tokens"
         lines.append(
             f"prefix cache: {saved} were found in it when requests were first admitted, and not computed. Answers are "
-            "not the trace's, so they match no later prompt. What a request takes alone, and so its slowdown, reckons "
-            "without the cache"
+            f"not the trace's, so they match no later prompt{growing(findings)}. What a request takes alone, and so "
+            "its slowdown, reckons without the cache"
         )
+        lines += [
+            f"prefix cache: trace {trace.name} says of no prompt of its sessions that it goes on with an earlier one: "
+            "it has no prefix_hashes, so prompts share only what their own texts or token ids do"
+            for trace in findings.run.traces
+            if trace.sessions and trace.block_size is None
+        ]
     if not all(asked):
         lines.append("prefix cache: off in some cells, where every prompt is computed in full")
     padded = sorted({cell.mode for cell in cells if cell.padded})
     if padded:
         lines.append(f"prefix cache: none in {enumerate_words(padded)} mode, as a plain `generate` has none")
     return lines
+
+
+def growing(findings: Findings) -> str:
+    """What that means for sessions: a turn finds again what was prompt before, not what was answered just now."""
+    sessions = any(trace.sessions and trace.block_size is not None for trace in findings.run.traces)
+    return ": a later turn finds the prompts of turns before it, and never their answers" if sessions else ""

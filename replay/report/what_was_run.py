@@ -10,6 +10,7 @@ from replay.metrics.notation import duration, percent, plural
 from replay.report.findings import Findings
 from replay.report.knowledge import admitted, predicted
 from replay.report.prefixes import prefix_cache
+from replay.report.sessions import told_of_loop
 
 
 def what_was_run(findings: Findings) -> str:
@@ -25,6 +26,7 @@ def what_was_run(findings: Findings) -> str:
         lines.append(", ".join(facts))
         lines += [f"  - {_transform(change)}" for change in trace.transforms]
         lines += [f"  - {note}" for note in trace.notes]
+        lines += [f"  - {line}" for line in told_of_loop(trace, open_loop=bool(manifest.get("open_loop")))]
     lines += prefix_cache(findings)
     lines += [_engine(engine) for engine in manifest.get("engines") or []]
     if findings.simulated and not manifest.get("engines"):
