@@ -15,13 +15,16 @@ from replay.errors import TraceError
 from replay.traces.faults import ROW
 from replay.traces.source import Field, Raw, first_line, is_large
 
-# An instant: date, time, perhaps a fraction of 1 to 9 digits, perhaps a zone (Z, +00:00, +0000); none means UTC.
-INSTANT = r"^\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\s*(?:Z|([+-])(\d\d):?(\d\d))?\s*$"
+# An instant: date and time, perhaps a fraction of 1 to 9 digits, perhaps a zone (Z, +00:00, +0000); none means UTC.
+SECONDS = len("2023-11-16 18:15:46")
+AFTER_SECONDS = r"^(?:\.\d{1,9})?\s*(?:Z|[+-]\d\d:?\d\d)?$"
+FRACTION = r"^\.(\d+)"
+ZONE = r"([+-]\d\d):?(\d\d)$"
 DECIMAL = r"^\s*(-?)(\d{1,18})(?:\.(\d*))?\s*$"  # a number whose digits can be counted, unlike 1.5e-05
 UNITS = {"s": NANOSECONDS, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
-def scan_csv(file: Path, *, header: tuple[str, ...] | None = None) -> Raw:
+def scan_csv(file: Path, *, header: tuple[str, ...] | None = None, separator: str = ",") -> Raw:
     """All columns as text, with `ROW` (from 0, the header not counted); blank lines are no rows, packed files are fine.
 
     A file without a header line has its columns named by `header`. Raises `TraceError` if the file is not CSV.
@@ -33,7 +36,11 @@ def scan_csv(file: Path, *, header: tuple[str, ...] | None = None) -> Raw:
 
     try:
         rows = pl.scan_csv(
-            file, infer_schema=False, has_header=header is None, new_columns=list(header) if header else None
+            file,
+            infer_schema=False,
+            has_header=header is None,
+            new_columns=list(header) if header else None,
+            separator=separator,
         )
         names = rows.collect_schema().names()
     except NoDataError as fault:
@@ -85,13 +92,15 @@ def elapsed(column: str, unit: str, *, required: bool = True) -> Field:
 
 def instant(column: str, *, required: bool = True) -> Field:
     """Times in text as naive UTC Datetimes, every digit kept; for `arrival`."""
-    parts = pl.col(column).str.extract_groups(INSTANT)
-    part = [parts.struct[n] for n in range(6)]
-    base = (part[0] + " " + part[1]).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="ns", strict=False)
-    fraction = part[2].fill_null("").str.pad_end(9, "0").cast(pl.Int64, strict=False)
-    minutes = part[4].cast(pl.Int64, strict=False) * 60 + part[5].cast(pl.Int64, strict=False)
-    east = pl.when(part[3] == "-").then(-minutes).otherwise(minutes).fill_null(0)
-    time = base + pl.duration(nanoseconds=fraction, time_unit="ns") - pl.duration(minutes=east, time_unit="ns")
+    written = pl.col(column).str.strip_chars()
+    base = written.str.head(SECONDS).str.replace("T", " ", literal=True)
+    base = base.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="ns", strict=False)
+    rest = written.str.slice(SECONDS)
+    fraction = rest.str.extract(FRACTION).str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0)
+    hours, minutes = (rest.str.extract(ZONE, part).cast(pl.Int64, strict=False) for part in (1, 2))
+    minutes = hours * 60 + pl.when(rest.str.contains("-", literal=True)).then(-minutes).otherwise(minutes)
+    time = base + pl.duration(nanoseconds=fraction, minutes=-minutes.fill_null(0), time_unit="ns")
+    time = pl.when(rest.str.contains(AFTER_SECONDS)).then(time)
     return Field(column, time, "a time such as 2023-11-16 18:15:46.6805900, with Z or +00:00 or none", required)
 
 

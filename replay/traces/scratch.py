@@ -1,14 +1,16 @@
 """Temporary files for what does not fit into memory: rows as they were read, and rows in order.
 
-They are gone when nobody holds the `Scratch` any more, and at the latest when the process ends.
+They are gone when nobody holds the `Scratch` any more, and at the latest when the process ends, unless it is killed.
 """
 
 from __future__ import annotations
 
+import shutil
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Literal
+from weakref import finalize
 
 import polars as pl
 
@@ -20,13 +22,15 @@ class Scratch:
     """A folder in the place that the system has for temporary files (`TMPDIR`), made when the first file is."""
 
     def __init__(self) -> None:
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
         self._numbers = count()
 
     def file(self) -> Path:
         """The name of a Parquet file that is not there yet."""
-        self._folder = self._folder or TemporaryDirectory(prefix="replay-", ignore_cleanup_errors=True)
-        return Path(self._folder.name) / f"{next(self._numbers)}.parquet"
+        if self._folder is None:
+            self._folder = Path(mkdtemp(prefix="replay-"))
+            finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder / f"{next(self._numbers)}.parquet"
 
     def spooled(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """The same rows, from a file that is quick to read."""
@@ -36,6 +40,7 @@ class Scratch:
 
     def by_arrival(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """The rows in order of `arrival`, ties as they were: sorted a stretch of time after the other."""
+        rows = self.spooled(rows)  # so that each stretch is found by what Parquet knows of its groups of rows
         arrivals = rows.select(pl.col("arrival").sort()).collect(engine="streaming").to_series()
         bounds = arrivals.gather_every(AT_ONCE)[1:].unique(maintain_order=True).to_list()
         parts = []

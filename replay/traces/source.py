@@ -101,12 +101,13 @@ class Raw:
         rules = [each.rule for each in used.values()]
         reasons = [pl.when(holds).then(pl.lit(reason)) for reason, holds in (skips or {}).items()]
         skip = pl.coalesce(reasons) if reasons else pl.lit(None, pl.String)
-        broken = pl.any_horizontal(rule.bad.fill_null(False) for rule in rules) & skip.is_null()
-        rows = self.rows.select(
+        value = {name: f"__{name}" for name in used}  # beside the raw columns, one of which may have its name
+        unread = [pl.col(each.column).is_not_null() & pl.col(value[name]).is_null() for name, each in used.items()]
+        rows = self.rows.with_columns(*(each.value.alias(value[name]) for name, each in used.items())).select(
             ROW,
             skip.alias(SKIP),
-            broken.alias(BROKEN),
-            *(each.value.alias(name) for name, each in used.items()),
+            (pl.any_horizontal(unread) & skip.is_null()).alias(BROKEN),
+            *(pl.col(value[name]).alias(name) for name in used),
         )
 
         def check() -> None:
