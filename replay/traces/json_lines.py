@@ -63,5 +63,7 @@ def holds(value: Any, dtype: pl.DataType) -> bool:
         return all(holds(item, dtype.inner) for item in items)  # type: ignore[arg-type]  # a type, not a class
     if value is None:
         return True
-    kinds = (int, float) if dtype.is_float() else (int,) if dtype.is_integer() else (str,)
-    return isinstance(value, kinds) and not isinstance(value, bool)
+    if dtype.is_integer():
+        least, beyond = (0, 2**64) if dtype == pl.UInt64() else (-(2**63), 2**63)
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value < beyond
+    return isinstance(value, (int, float) if dtype.is_float() else str) and not isinstance(value, bool)
