@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import polars as pl
 import pytest
@@ -33,8 +33,8 @@ def generated(tmp_path):
 def seconds(phases: list[Phase], expected: list[float], start: float, stop: float) -> list[float]:
     """When so many requests are to be expected, between two seconds; a last one never comes."""
     begin, end = round(start * NANOSECONDS), round(stop * NANOSECONDS)
-    gaps = iter([later - earlier for earlier, later in pairwise([0.0, *expected, 1e9])])
-    times = crossings(phase_pieces(phases, end - begin), begin, lambda piece: next(gaps))
+    wanted = iter([*expected, 1e9])
+    times = crossings(phase_pieces(phases, end - begin), begin, lambda piece, before: next(wanted))
     return [round(time / NANOSECONDS, 6) for time in times]
 
 

@@ -1,44 +1,83 @@
-"""When the requests (or sessions) of one user arrive: gaps of a family, laid over a rate that rises and falls.
+"""When the requests (or sessions) of one user arrive, by what the specification says of it.
 
 With a `count`, the gaps (one more than requests) are stretched to fill the user's time, so a shorter duration is the
 same pattern, faster. Otherwise they follow each other until that time is over, and go by faster where more requests
-are to be expected: each gap is over when its share of a request has been.
+are to be expected: each gap is over when its share of a request has been. The clients of a closed loop begin evenly
+within the time to ramp up.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from itertools import accumulate
 
+from replay.errors import ExperimentError
 from replay.traces.generating.gaps import FAMILIES, Family
+from replay.traces.generating.patterns import Pattern
 from replay.traces.generating.population import Member
-from replay.traces.generating.rates import Phase, Piece, crossings, phase_pieces
-from replay.traces.generating.sections import TICK
+from replay.traces.generating.rates import Phase, Piece, crossings, multiplied, phase_pieces
+from replay.traces.generating.renewals import renewal, ticked
 from replay.traces.generating.specification import Spec, User
 
 
 def arrivals(spec: Spec, user: User, member: Member) -> Iterator[int]:
     """Nanoseconds since the beginning, in order."""
+    if user.closed_loop is not None:
+        clients, ramp = user.closed_loop.clients, user.closed_loop.ramp
+        return (user.start + ticked(ramp * client / clients) for client in range(clients))
     stream = random.Random(f"{spec.seed}/{member.name}/arrivals")
-    stop = spec.duration if user.stop is None else min(user.stop, spec.duration)
     if member.count is not None:
-        family = FAMILIES[user.gaps](user.burstiness)
-        *times, end = accumulate(family.gap(stream, 1.0) for _ in range(member.count + 1))
-        yield from (user.start + round(time / end * (stop - user.start) / TICK) * TICK for time in times)
+        return counted(spec, user, member, member.count, stream)
+    pieces = rate_pieces(spec, user, member, user.phases or [Phase(rate=user.rate or 0.0)])
+    times = crossings(pieces, user.start, renewal(stream, stationary=user.stationary))
+    return map(ticked, times)
+
+
+def counted(spec: Spec, user: User, member: Member, count: int, stream: random.Random) -> Iterator[int]:
+    """So many arrivals, over the user's time as its patterns stretch it."""
+    if count == 0:
         return
-    phases = user.phases or [Phase(rate=user.rate or 0.0)]
-    families = {id(phase): family_of(user, phase) for phase in phases}
+    family = FAMILIES[user.gaps](user.burstiness)
+    *times, end = accumulate(family.gap(stream, 1.0) for _ in range(count + 1))
+    if not patterns(spec, user):
+        stop = stop_of(spec, user)
+        yield from (user.start + ticked(time / end * (stop - user.start)) for time in times)
+        return
+    pieces = list(rate_pieces(spec, user, member, [Phase(rate=1.0)]))
+    total = 0.0
+    for piece in pieces:
+        total += piece.requests
+    if total <= 0:
+        raise ExperimentError(f"user {member.name!r}: its patterns leave no time for its {count} requests")
+    places = iter([min(time / end, 1.0) * total for time in times])
+    yield from map(ticked, crossings(pieces, user.start, lambda piece, wanted: next(places, math.inf)))
 
-    def gap(piece: Piece) -> float:
-        family = families[id(piece.phase)]
-        return family.gap(stream, 1 / family.mean)
 
-    for time in crossings(phase_pieces(phases, stop - user.start, member.part), user.start, gap):
-        yield round(time / TICK) * TICK
+def rate_pieces(spec: Spec, user: User, member: Member, phases: list[Phase]) -> Iterator[Piece]:
+    """The member's rate from start to stop, with all that makes it rise and fall."""
+    stream = random.Random(f"{spec.seed}/{member.name}/patterns")
+    families = [family_of(user, phase) for phase in phases]
+    lasts = stop_of(spec, user) - user.start
+    pieces = phase_pieces(phases, lasts, part=member.part, families=families)
+    for pattern in patterns(spec, user):
+        pieces = multiplied(pieces, pattern.factors(user.start, stream))
+    return pieces
+
+
+def stop_of(spec: Spec, user: User) -> int:
+    """When the user's time is over."""
+    return spec.duration if user.stop is None else min(user.stop, spec.duration)
 
 
 def family_of(user: User, phase: Phase) -> Family:
     """How the gaps that begin in a phase are distributed."""
     burstiness = user.burstiness if phase.burstiness is None else phase.burstiness
     return FAMILIES[phase.gaps or user.gaps](burstiness)
+
+
+def patterns(spec: Spec, user: User) -> list[Pattern]:
+    """All that the rate is multiplied by: what holds for every user, then what is the user's own."""
+    own = [user.diurnal, user.on_off, *user.spikes]
+    return [pattern for pattern in (spec.diurnal, *spec.spikes, *own) if pattern is not None]

@@ -14,10 +14,12 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, model_validator
 
+from replay.traces.generating.samples import Empirical
 from replay.traces.generating.sections import Count, Section
 from replay.traces.generating.zipf import picker
 
 Draw = Callable[[], float]
+Amount = Annotated[float, Field(ge=0)]
 
 
 class Zipf(Section):
@@ -44,16 +46,28 @@ class Amounts(Section):
     `median`: lognormal, `spread` the standard deviation of the logarithm, kept between `least` and `most`. `uniform`:
     from the first to the second, both included. `choices`: one of these, each as likely. `fixed`: always the same.
     `quantiles`: from the minimum to the maximum, evenly spaced in probability, and evenly drawn between two of them.
+    `empirical`: as a column of another trace has them. A plain number is always the same, too.
     """
 
     median: float | None = Field(default=None, gt=0)
-    spread: float = Field(default=0.0, ge=0)
+    spread: float = Field(default=0.0, ge=0, le=20)
     least: float = Field(default=0, ge=0)
     most: float | None = Field(default=None, ge=0)
-    uniform: tuple[float, float] | None = None
-    choices: tuple[float, ...] | None = Field(default=None, min_length=1)
+    uniform: tuple[Amount, Amount] | None = None
+    choices: tuple[Amount, ...] | None = Field(default=None, min_length=1)
     fixed: float | None = Field(default=None, ge=0)
-    quantiles: tuple[float, ...] | None = Field(default=None, min_length=2)
+    quantiles: tuple[Amount, ...] | None = Field(default=None, min_length=2)
+    empirical: Empirical | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def plain(cls, given: Any) -> Any:
+        """A number is `fixed`. What went through a validator is Python, where strictness wants tuples for lists."""
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return {"fixed": given}
+        if not isinstance(given, dict):
+            return given
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
     @model_validator(mode="after")
     def consistent(self) -> Amounts:
@@ -90,19 +104,9 @@ class Amounts(Section):
 
 
 class Times(Amounts):
-    """Milliseconds: in any of the forms, or a plain number, always the same."""
+    """Milliseconds. `exponential`: of this mean."""
 
     exponential: float | None = Field(default=None, gt=0)
-
-    @model_validator(mode="before")
-    @classmethod
-    def plain(cls, given: Any) -> Any:
-        """A number is `fixed`. What went through a validator is Python, where strictness wants tuples for lists."""
-        if isinstance(given, int | float) and not isinstance(given, bool):
-            return {"fixed": given}
-        if not isinstance(given, dict):
-            return given
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
 
 class Lengths(Amounts):
@@ -115,6 +119,13 @@ class Lengths(Amounts):
     fixed: int | None = Field(default=None, ge=1)
     quantiles: tuple[Annotated[float, Field(ge=1)], ...] | None = Field(default=None, min_length=2)
     zipf: Zipf | None = None
+
+    @model_validator(mode="after")
+    def counted(self) -> Lengths:
+        values = self.empirical.sample.values if self.empirical else ()
+        if any(value < 1 or value % 1 for value in values):
+            raise ValueError("empirical: the column holds values that are not counts of 1 or more")
+        return self
 
     def counts_from(self, stream: random.Random) -> Callable[[], int]:
         """A function that draws one count at a time."""
@@ -155,6 +166,11 @@ def quantiles(amounts: Amounts, stream: random.Random) -> Draw:
     return draw
 
 
+def empirical(amounts: Amounts, stream: random.Random) -> Draw:
+    assert amounts.empirical is not None, "the form was chosen by its key"
+    return amounts.empirical.sample.drawn_from(stream)
+
+
 def exponential(amounts: Times, stream: random.Random) -> Draw:
     mean = amounts.exponential or 0.0
     return lambda: mean * stream.expovariate(1.0)
@@ -180,6 +196,7 @@ FORMS: dict[str, Form] = {
     "choices": Form(choices, lambda amounts: max(amounts.choices)),
     "fixed": Form(fixed, lambda amounts: amounts.fixed),
     "quantiles": Form(quantiles, lambda amounts: round(amounts.quantiles[-1])),
+    "empirical": Form(empirical, lambda amounts: max(amounts.empirical.sample.values)),
     "exponential": Form(exponential, lambda amounts: math.inf),
     "zipf": Form(zipf, lambda amounts: amounts.zipf.most),
 }

@@ -1,19 +1,19 @@
 """How many requests a second are to be expected, as straight pieces, and when so many of them are.
 
-What makes a rate rise and fall is a stream of pieces each; several are multiplied into one.
+What makes a rate rise and fall is a stream of pieces each, from a beginning on; several are multiplied into one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 
 from pydantic import Field
 
 from replay.clock import NANOSECONDS
-from replay.traces.generating.gaps import FamilyName
+from replay.traces.generating.gaps import Family, FamilyName
 from replay.traces.generating.sections import Section, Stretch
 
 
@@ -32,45 +32,72 @@ class Phase(Section):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """For `lasts` nanoseconds, a rate that begins at `rate` and grows by `slope` in each of them."""
+    """For `lasts` nanoseconds, a rate that begins at `rate` and grows by `slope` in each of them.
+
+    As a factor it has no unit; otherwise it is requests a second, and gaps that begin in it are of a `family`.
+    """
 
     lasts: float
     rate: float
     slope: float = 0.0
-    phase: Phase | None = None
+    family: Family | None = None
 
     @property
     def requests(self) -> float:
-        """How many are to be expected, where the rate is of requests a second."""
+        """How many are to be expected."""
         return (self.rate + self.slope * self.lasts / 2) * self.lasts / NANOSECONDS
 
+    def cut(self, lasts: float) -> tuple[Piece, Piece]:
+        """What comes before an instant, and what after it."""
+        after = self.rate + self.slope * lasts
+        return replace(self, lasts=lasts), replace(self, lasts=self.lasts - lasts, rate=after)
 
-def phase_pieces(phases: Sequence[Phase], lasts: int, part: float = 1.0) -> Iterator[Piece]:
+
+def phase_pieces(
+    phases: Sequence[Phase], lasts: int, *, part: float = 1.0, families: Sequence[Family | None] = (None,)
+) -> Iterator[Piece]:
     """The phases one after the other, again and again, cut off after so many nanoseconds; `part` of each rate."""
     left = float(lasts)
-    for phase in cycle(phases):
+    for phase, family in zip(cycle(phases), cycle(families), strict=False):
         piece = left if phase.lasts is None else min(phase.lasts, left)
         rise = (phase.rate if phase.rate_at_end is None else phase.rate_at_end) - phase.rate
-        yield Piece(piece, part * phase.rate, part * (rise / (phase.lasts or piece)), phase)
+        yield Piece(piece, part * phase.rate, part * (rise / (phase.lasts or piece)), family)
         left -= piece
         if left <= 0:
             return
 
 
-def crossings(pieces: Iterable[Piece], begin: float, gap: Callable[[Piece], float]) -> Iterator[float]:
-    """When, from an instant on, as many requests as each `gap` says are to be expected since the one before.
+def multiplied(pieces: Iterable[Piece], factors: Iterator[Piece]) -> Iterator[Piece]:
+    """A rate times a factor that goes on for longer; where both rise or fall, straight between the two ends."""
+    factor = next(factors)
+    for piece in pieces:
+        rest = piece
+        while rest.lasts > 0:
+            while factor.lasts <= 0:
+                factor = next(factors)
+            lasts = min(rest.lasts, factor.lasts)
+            now, rest = rest.cut(lasts)
+            by, factor = factor.cut(lasts)
+            begins = now.rate * by.rate
+            ends = (now.rate + now.slope * lasts) * (by.rate + by.slope * lasts)
+            yield replace(now, rate=begins, slope=(ends - begins) / lasts if now.slope or by.slope else 0.0)
 
-    A gap is asked for at the piece in which it begins.
+
+def crossings(pieces: Iterable[Piece], begin: float, following: Callable[[Piece, float], float]) -> Iterator[float]:
+    """When, from an instant on, as many requests are to be expected as `following` says, time after time.
+
+    It is asked what comes after so many requests, at the piece in which they are reached.
     """
     wanted: float | None = None
     before = 0.0
     for piece in pieces:
         within = piece.requests
-        if wanted is None and within > 0:
-            wanted = gap(piece)
-        while wanted is not None and wanted - before < within:
-            yield begin + reached(wanted - before, piece.rate / NANOSECONDS, piece.slope / NANOSECONDS)
-            wanted += gap(piece)
+        if within > 0:
+            if wanted is None:
+                wanted = following(piece, 0.0)
+            while wanted - before <= within:
+                yield begin + reached(wanted - before, piece.rate / NANOSECONDS, piece.slope / NANOSECONDS)
+                wanted = following(piece, wanted)
         before, begin = before + within, begin + piece.lasts
 
 
@@ -78,4 +105,5 @@ def reached(requests: float, rate: float, slope: float) -> float:
     """After how long so many requests are to be expected, at a rate that grows by `slope`: both by the nanosecond."""
     if slope == 0:
         return requests / rate
-    return 2 * requests / (rate + math.sqrt(max(0.0, rate * rate + 2 * slope * requests)))
+    root = rate + math.sqrt(max(0.0, rate * rate + 2 * slope * requests))
+    return 2 * requests / root if root > 0 else 0.0

@@ -7,74 +7,107 @@ leaves every other number as it was.
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
 
 import polars as pl
 
 from replay.traces.generating.arrivals import arrivals
+from replay.traces.generating.classes import SAID, class_from
 from replay.traces.generating.population import Member, members
-from replay.traces.generating.prefixes import Hashes, prefix_hashes
+from replay.traces.generating.prefixes import NO_PREFIX, Shared, prefix_hashes, with_prefix
+from replay.traces.generating.sessions import grown
 from replay.traces.generating.specification import Spec, User
 from replay.traces.table import SCHEMA
+from replay.traces.wording import counted
 
 COLUMNS = pl.Schema({"arrival_ns": pl.Int64(), **{name: SCHEMA[name] for name in SCHEMA if name != "arrival"}})
-
-
-def requests(spec: Spec) -> pl.DataFrame:
-    """All requests in order of arrival; those of one instant in order of user."""
-    prefixes = prefix_hashes(spec)
-    tables = [user_requests(spec, user, member, prefixes) for user in spec.users for member in members(user)]
-    return pl.concat(tables).sort("arrival_ns", maintain_order=True)
-
-
-def user_requests(spec: Spec, user: User, member: Member, prefixes: Mapping[str, list[Hashes]]) -> pl.DataFrame:
-    """The requests of one user; `prefixes` has the hashes of each one's blocks.
-
-    All turns of a session arrive with its first: whoever replays them waits for the answer to the one before.
-    """
-    name = member.name
-    lengths, sessions = (random.Random(f"{spec.seed}/{name}/{purpose}") for purpose in ("lengths", "sessions"))
-    prompt, output = user.prompt.counts_from(lengths), user.output.counts_from(lengths)
-    turns = user.sessions.turns.counts_from(sessions) if user.sessions else lambda: 1
-    shared = prefixes[user.prefix] if user.prefix is not None else [[]]
-    columns: dict[str, list[object]] = defaultdict(list)
-    for number, arrival in enumerate(arrivals(spec, user, member)):
-        for turn in range(turns()):
-            own, answer = prompt(), output()
-            carries = lengths.random() < user.prefix_share
-            one_of = lengths.randrange(len(shared)) if len(shared) > 1 else 0
-            hashes = shared[one_of] if carries else []
-            columns["arrival_ns"].append(arrival)
-            columns["prompt_tokens"].append(len(hashes) * spec.block_size + own)
-            columns["output_tokens"].append(answer)
-            columns["number"].append(number)
-            columns["turn"].append(turn)
-            columns["prefix_hashes"].append(hashes or None)
-    if user.sessions:
-        think = user.sessions.think_ms.drawn_from(random.Random(f"{spec.seed}/{name}/think"))
-        always = user.sessions.think_ms.fixed is not None
-        columns["think_time_ms"] = [think() if turn or always else None for turn in columns["turn"]]
-    return labelled(columns, user, name)
-
-
-def labelled(columns: Mapping[str, list[object]], user: User, name: str) -> pl.DataFrame:
-    """The drawn columns with names for requests and sessions, and with what all requests of the user have in common."""
-    drawn = pl.DataFrame(
-        {"number": [], **columns}, schema_overrides={"number": pl.Int64, **dict(COLUMNS)}, strict=False
-    )
-    session = pl.format("{}-{}", pl.lit(name), "number")
-    constant = {
-        "user": name,
-        "priority": user.priority,
-        "deadline_ms": user.deadline_ms,
-        "slo": user.slo,
-        "max_tokens": user.max_tokens,
+DRAWN = pl.Schema(
+    {
+        "arrival_ns": pl.Int64(),
+        "user": pl.String(),
+        "number": pl.Int64(),  # of the request, or session, among the user's
+        "turn": pl.Int64(),
+        "prompt_tokens": pl.Int64(),  # without a prefix
+        "output_tokens": pl.Int64(),
+        "copy": pl.Int64(),  # of the prefix; null: without it
+        "class": pl.Int64(),  # its place among the user's
+        "think_time_ms": pl.Float64(),
     }
-    if user.sessions:
-        named = drawn.with_columns(session=session, request_id=pl.format("{}-{}", session, "turn"))
+)
+
+
+def requests(spec: Spec) -> tuple[pl.DataFrame, list[str]]:
+    """All requests in order of arrival, those of one instant in order of user; and what is to be said of them."""
+    prefixes = prefix_hashes(spec.prefixes, spec.block_size)
+    tables, notes = [], []
+    for user in spec.users:
+        prefix = NO_PREFIX if user.prefix is None else prefixes[user.prefix]
+        rows = [row for member in members(user) for row in drawn(spec, user, member, prefix)]
+        table = pl.DataFrame(rows, schema=DRAWN, orient="row")
+        if user.conversation is not None and user.conversation.grows:
+            table, ended = grown(table, user.conversation, prefix, spec.block_size, spec.seed)
+            notes += [f"user {user.name}: {counted(ended, 'session')} ended early, at the context"] * bool(ended)
+        else:
+            table = with_prefix(table, prefix, spec.block_size)
+        tables.append(labelled(table, user))
+    return pl.concat(tables).sort("arrival_ns", maintain_order=True), notes
+
+
+def drawn(spec: Spec, user: User, member: Member, prefix: Shared) -> Iterator[tuple[object, ...]]:
+    """What differs between the requests of one user, a row of `DRAWN` each, in order of arrival.
+
+    All turns of a session arrive with its first: whoever replays them waits for the answer to the one before. The
+    first turn has a time to think only where that is always the same.
+    """
+
+    def stream(purpose: str) -> random.Random:
+        return random.Random(f"{spec.seed}/{member.name}/{purpose}")
+
+    lengths, talk = stream("lengths"), user.conversation
+    draw, copy, of_class = (
+        lengths_from(user, lengths),
+        prefix.drawn_from(lengths),
+        class_from(user.classes, stream("classes")),
+    )
+    turns = talk.turns.counts_from(stream("sessions")) if talk else lambda: 1
+    think = talk.think_ms.drawn_from(stream("think")) if talk else lambda: None
+    always = talk is not None and talk.think_ms.fixed is not None
+    for number, arrival in enumerate(arrivals(spec, user, member)):
+        place = of_class()
+        for turn in range(turns()):
+            prompt, output = draw()
+            carries, one_of = lengths.random() < user.prefix_share, copy()
+            thought = think() if turn or always else None
+            yield arrival, member.name, number, turn, prompt, output, one_of if carries else None, place, thought
+
+
+def lengths_from(user: User, stream: random.Random) -> Callable[[], tuple[int, int]]:
+    """A function that draws a prompt, without its prefix, and an output."""
+    if user.lengths is not None:
+        return user.lengths.sample.drawn_from(stream)
+    assert user.prompt is not None, "a user has lengths, or both of these"
+    assert user.output is not None, "a user has lengths, or both of these"
+    prompt, output = user.prompt.counts_from(stream), user.output.counts_from(stream)
+    return lambda: (prompt(), output())
+
+
+def labelled(table: pl.DataFrame, user: User) -> pl.DataFrame:
+    """The columns of a trace: those drawn, names for requests and sessions, and what the user says of all requests."""
+    one = pl.format("{}-{}", "user", "number")
+    if user.conversation:
+        table = table.with_columns(session=one, request_id=pl.format("{}-{}", one, "turn"))
     else:
-        named = drawn.drop("turn", strict=False).with_columns(request_id=session)
-    named = named.with_columns(pl.lit(value, COLUMNS[column]).alias(column) for column, value in constant.items())
-    absent = [pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items() if column not in named.columns]
-    return named.with_columns(absent).select(COLUMNS.names())
+        table = table.with_columns(request_id=one, turn=pl.lit(None, pl.Int64))
+    table = table.with_columns(said(user, column) for column in SAID)
+    absent = [pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items() if column not in table.columns]
+    return table.with_columns(absent).select(COLUMNS.names())
+
+
+def said(user: User, column: str) -> pl.Expr:
+    """What the class of each request says, or the user where that says nothing."""
+    always = getattr(user, column)
+    if not user.classes:
+        return pl.lit(always, COLUMNS[column]).alias(column)
+    own = [getattr(each, column) for each in user.classes]
+    values = pl.Series(column, [always if value is None else value for value in own], COLUMNS[column])
+    return pl.lit(values).gather(pl.col("class")).alias(column)

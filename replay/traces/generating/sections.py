@@ -5,7 +5,7 @@ It knows none of the tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -43,11 +43,43 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
+WORDS = {
+    "missing": "is required",
+    "too_short": "needs {min_length} or more values",
+    "greater_than_equal": "must be {ge} or more",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be {le} or less",
+    "literal_error": "must be {expected}",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text",
+    **dict.fromkeys(("int_type", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("model_type", "model_attributes_type"), "must be a table"),
+}
+
+
+def spec_faults(faults: Sequence[Mapping[str, Any]], whole: type[Section]) -> str:
+    """Pydantic's faults in our words, all in a line; a list is not also too short for what is wrong within it."""
+    places = [fault["loc"] for fault in faults]
+    own = [
+        fault
+        for fault in faults
+        if fault["type"] != "too_short" or not any(place[:-1] == fault["loc"] for place in places)
+    ]
+    return "; ".join(spec_fault(fault, whole) for fault in own)
+
+
 def spec_fault(fault: Mapping[str, Any], whole: type[Section]) -> str:
-    """One of pydantic's faults in our words: the path of the key, and the nearest valid name for an unknown one."""
+    """One fault: the path of the key, and the nearest valid name for an unknown one."""
     place = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "value_error":
+        said = str(fault["ctx"]["error"])
+        return f"{place}: {said}" if place else said
     if fault["type"] != "extra_forbidden":
-        return f"{place}: {fault['msg'].removeprefix('Value error, ')}" if place else str(fault["ctx"]["error"])
+        said = WORDS.get(fault["type"], fault["msg"]).format_map(fault.get("ctx", {}))
+        return f"{place}: {said}"
     table = whole
     for part in fault["loc"][:-1]:
         if part in table.model_fields:

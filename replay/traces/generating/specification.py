@@ -1,6 +1,6 @@
-"""The file that a generated trace is declared in: its words, and the sentences where one of them is wrong.
+"""The file that a generated trace is declared in: its users, and the sentences where a word is wrong.
 
-It draws nothing; what the words come to is in the modules beside it.
+It draws nothing; what the words come to is in the modules beside it, each of which has the tables that it understands.
 """
 
 from __future__ import annotations
@@ -14,40 +14,31 @@ from pydantic import Field, ValidationError, model_validator
 
 from replay.errors import ExperimentError
 from replay.registry import nearest
+from replay.traces.generating.classes import ServiceClass, Urgency
 from replay.traces.generating.gaps import NARROWEST, FamilyName
-from replay.traces.generating.lengths import Lengths, Times
+from replay.traces.generating.lengths import Lengths
+from replay.traces.generating.patterns import Diurnal, OnOff, Spike
+from replay.traces.generating.prefixes import Prefix, check_tree
 from replay.traces.generating.rates import Phase
-from replay.traces.generating.sections import TICK, Duration, Section, Stretch, spec_fault
+from replay.traces.generating.samples import Pairs, Traces
+from replay.traces.generating.sections import TICK, Duration, Section, Stretch, spec_faults
+from replay.traces.generating.sessions import ClosedLoop, Sessions
 from replay.traces.generating.zipf import Share
 
-
-class Prefix(Section):
-    """A shared beginning of prompts, such as a system prompt; whole blocks of `block_size` tokens.
-
-    With `copies`, so many different ones of that length: each request that begins with it has one of them.
-    """
-
-    name: str
-    tokens: int = Field(ge=1)
-    copies: int = Field(default=1, ge=1)
+OPEN_LOOP = ("stop", "burstiness", "gaps", "stationary", "diurnal", "spikes", "on_off", "share", "sessions")
 
 
-class Sessions(Section):
-    """Conversations or programs: a request comes `think_ms` after the one before it in its session was answered."""
-
-    turns: Lengths
-    think_ms: Times = Times(fixed=0.0)
-
-
-class User(Section):
+class User(Urgency):
     """One user: how many requests (or how many a second), how bursty, how long, how urgent.
 
     `burstiness` is the coefficient of variation of the gaps, which are gamma- or Weibull-distributed: 1 is Poisson.
     `phases` follow each other: one that does not say how long it `lasts` goes on to the end, and where all say it, they
-    begin again. `start` and `stop` bound the time in which the user is there at all. `prompt` is what comes after the
-    prefix, which a share `prefix_share` of the requests have. With `sessions`, it is sessions that begin at the times
-    drawn. With `copies`, there are so many users like this one, named `name-1`, `name-2` and so on; with a `share`
-    among them, what is declared is for all of them together.
+    begin again. The rate is multiplied by `diurnal`, `spikes` and `on_off`. A `stationary` user was there before.
+    `start` and `stop` bound the time in which the user is there at all. `prompt` is what comes after the prefix, which
+    a share `prefix_share` of the requests have; `lengths` gives both it and `output`. With `sessions`, it is sessions
+    that begin at the times drawn; with a `closed_loop`, all arrivals follow from answers. With `copies`, there are so
+    many users like this one, named `name-1`, `name-2` and so on; with a `share` among them, what is declared is for all
+    of them together. Each request, or session, is of one of the `classes`.
     """
 
     name: str
@@ -56,24 +47,42 @@ class User(Section):
     count: int | None = Field(default=None, ge=1)
     rate: float | None = Field(default=None, gt=0)
     phases: list[Phase] | None = Field(default=None, min_length=1)
+    closed_loop: ClosedLoop | None = None
     start: Duration = 0
     stop: Duration | None = None
     burstiness: float = Field(default=1.0, gt=0, le=10)
     gaps: FamilyName = "gamma"
-    prompt: Lengths
-    output: Lengths
-    max_tokens: int | None = Field(default=None, ge=1)
-    priority: int | None = None
-    deadline_ms: float | None = Field(default=None, gt=0)
-    slo: str | None = None
+    stationary: bool = False
+    diurnal: Diurnal | None = None
+    spikes: list[Spike] = Field(default=[])
+    on_off: OnOff | None = None
+    prompt: Lengths | None = None
+    output: Lengths | None = None
+    lengths: Pairs | None = None
+    classes: list[ServiceClass] = Field(default=[])
     prefix: str | None = None
     prefix_share: float = Field(default=1.0, ge=0, le=1)
     sessions: Sessions | None = None
 
     @model_validator(mode="after")
     def consistent(self) -> User:
-        if sum(given is not None for given in (self.count, self.rate, self.phases)) != 1:
-            raise ValueError("give either count (requests in all) or rate (requests per second), or phases")
+        if sum(given is not None for given in (self.count, self.rate, self.phases, self.closed_loop)) != 1:
+            raise ValueError(
+                "give either count (requests in all) or rate (requests per second), or phases, or closed_loop"
+            )
+        if self.closed_loop is not None and (strangers := self.model_fields_set & set(OPEN_LOOP)):
+            raise ValueError(f"{min(strangers)} does not go with closed_loop, whose arrivals follow from answers")
+        self._check_gaps()
+        if self.share is not None and self.copies == 1:
+            raise ValueError("share needs copies to be shared among")
+        if self.stop is not None and self.stop - self.start < TICK:
+            raise ValueError("stop must come a microsecond or more after start")
+        self._check_lengths()
+        return self
+
+    def _check_gaps(self) -> None:
+        if self.stationary and self.count is not None:
+            raise ValueError("stationary does not go with count, whose gaps fill the time from start to stop")
         phases = self.phases or []
         for place, phase in enumerate(phases):
             if phase.lasts is None and place < len(phases) - 1:
@@ -82,13 +91,30 @@ class User(Section):
                 raise ValueError(f"phases.{place}: burstiness must be {NARROWEST} or more where gaps are weibull")
         if self.gaps == "weibull" and self.burstiness < NARROWEST:
             raise ValueError(f"burstiness must be {NARROWEST} or more where gaps are weibull")
-        if self.share is not None and self.copies == 1:
-            raise ValueError("share needs copies to be shared among")
-        if self.stop is not None and self.stop - self.start < TICK:
-            raise ValueError("stop must come a microsecond or more after start")
-        if self.max_tokens is not None and self.max_tokens < self.output.largest:
-            raise ValueError(f"max_tokens = {self.max_tokens} is less than output.most = {self.output.largest}")
-        return self
+
+    def _check_lengths(self) -> None:
+        given = [self.prompt is not None, self.output is not None]
+        if any(given) != all(given) or any(given) == (self.lengths is not None):
+            raise ValueError("give prompt and output, or lengths, which has both")
+        largest = self.largest[1]
+        for place, told in (("", self), *((f"classes.{place}: ", told) for place, told in enumerate(self.classes))):
+            if told.max_tokens is not None and told.max_tokens < largest:
+                raise ValueError(f"{place}max_tokens = {told.max_tokens} is less than output.most = {largest}")
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """No prompt, without its prefix, and no output is larger."""
+        if self.lengths is not None:
+            prompts, outputs = zip(*self.lengths.sample.values, strict=True)
+            return max(prompts), max(outputs)
+        assert self.prompt is not None, "a user has lengths, or both of these"
+        assert self.output is not None, "a user has lengths, or both of these"
+        return self.prompt.largest, self.output.largest
+
+    @property
+    def conversation(self) -> Sessions | None:
+        """How the requests wait for one another, if they do."""
+        return self.sessions or self.closed_loop
 
     @property
     def names(self) -> list[str]:
@@ -97,22 +123,20 @@ class User(Section):
 
 
 class Spec(Section):
-    """The whole file. `duration` is the time over which the requests arrive."""
+    """The whole file. `duration` is the time over which requests arrive; `diurnal` and `spikes` are every user's."""
 
     seed: int = 0
     duration: Stretch
     block_size: int = Field(default=16, ge=1)
+    diurnal: Diurnal | None = None
+    spikes: list[Spike] = Field(default=[])
     prefixes: list[Prefix] = Field(default=[])
     users: list[User] = Field(min_length=1)
 
     @model_validator(mode="after")
     def consistent(self) -> Spec:
+        check_tree(self.prefixes, self.block_size)
         names = [prefix.name for prefix in self.prefixes]
-        for prefix in self.prefixes:
-            if prefix.tokens % self.block_size:
-                raise ValueError(
-                    f"prefix {prefix.name!r}: {prefix.tokens} tokens are not whole blocks of {self.block_size}"
-                )
         for user in self.users:
             if user.prefix is not None and user.prefix not in names:
                 raise ValueError(
@@ -120,28 +144,38 @@ class Spec(Section):
                 )
             if user.start >= self.duration:
                 raise ValueError(f"user {user.name!r}: starts when the duration is over")
-        for kind, given in (("prefixes", names), ("users", [name for user in self.users for name in user.names])):
-            if len(set(given)) < len(given):
-                raise ValueError(f"two {kind} have the same name")
+            context = user.conversation.context if user.conversation else None
+            first = self.prefix_tokens(user.prefix) + sum(user.largest)
+            if context is not None and context < first:
+                raise ValueError(f"user {user.name!r}: context = {context} is less than a first turn may be, {first}")
+        given = [name for user in self.users for name in user.names]
+        if len(set(given)) < len(given):
+            raise ValueError("two users have the same name")
         return self
 
+    def prefix_tokens(self, name: str | None) -> int:
+        """The tokens of a prefix and of all above it; 0 of none."""
+        tokens, prefixes = 0, {prefix.name: prefix for prefix in self.prefixes}
+        while name is not None:
+            tokens, name = tokens + prefixes[name].tokens, prefixes[name].parent
+        return tokens
 
-def read_spec(path: Path) -> Spec:
-    """The specification, checked; every fault is named at once."""
+
+def read_spec(path: Path, traces: Traces | None = None) -> Spec:
+    """The specification, checked; every fault is named at once. `traces` are those it draws from, by its own folder."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise ExperimentError(f"{path}: cannot be read ({getattr(fault, 'strerror', None) or fault})") from fault
     try:
-        return checked_spec(tomllib.loads(text), str(path))
+        return checked_spec(tomllib.loads(text), str(path), traces or Traces(path.parent))
     except tomllib.TOMLDecodeError as fault:
         raise ExperimentError(f"{path}: is not TOML ({fault})") from fault
 
 
-def checked_spec(document: dict[str, Any], place: str) -> Spec:
+def checked_spec(document: dict[str, Any], place: str, traces: Traces | None = None) -> Spec:
     """A specification from its tables; `place` says where they stand, for the sentence when something is wrong."""
     try:
-        return Spec.model_validate_json(json.dumps(document, default=str))
+        return Spec.model_validate_json(json.dumps(document, default=str), context=traces or Traces(Path()))
     except ValidationError as faults:
-        found = "; ".join(spec_fault(fault, Spec) for fault in faults.errors())
-        raise ExperimentError(f"{place}: {found}") from faults
+        raise ExperimentError(f"{place}: {spec_faults(faults.errors(), Spec)}") from faults
