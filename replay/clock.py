@@ -71,6 +71,6 @@ class VirtualClock:
 
     def sleep_until(self, instant: float) -> None:
         nanoseconds = round(instant * NANOSECONDS)
-        if nanoseconds / NANOSECONDS < instant:
+        while nanoseconds / NANOSECONDS < instant:
             nanoseconds += 1  # never before the instant: who sleeps until then finds it reached
         self._nanoseconds = max(self._nanoseconds, nanoseconds)

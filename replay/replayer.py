@@ -6,6 +6,7 @@ deadlines, so lateness never adds up, and each request's lag is written down.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -160,9 +161,10 @@ class Replayer:
         self.scheduler.complete(batch, launched, end, stopped)
 
     def _sleep_until(self, instant: float) -> None:
-        """Sleep, and report now and then, so that rows reach the disk in a long gap too."""
+        """Sleep, and report now and then, so that rows reach the disk in a long gap too. A virtual clock has none."""
+        nap = math.inf if self._clock.zero_unix is None else NAP
         while (now := self._clock.now()) < instant and not self._stop.is_set():
-            self._clock.sleep_until(min(instant, now + NAP))
+            self._clock.sleep_until(min(instant, now + nap))
             self._report(self._clock.now())
 
     def _next_instant(self, now: float) -> float:

@@ -64,7 +64,7 @@ def last_due(trace: Trace, *, open_loop: bool) -> float:
     """
     last = trace.span_nanoseconds
     if not open_loop:
-        thought = (pl.col("think_time_ms").fill_null(0) * MILLISECOND).cum_sum().over("session")
+        thought = (pl.col("think_time_ms").fill_null(0) * MILLISECOND).cum_sum()  # differences within a session count
         waited = pl.col("arrival") - pl.col("thought")
         due = pl.col("thought") + waited.cum_max().over("session")
         turns = _turns(trace).sort("session", "turn", maintain_order=True).with_columns(thought.alias("thought"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrivals import Arrivals
+from replay.clock import VirtualClock
 from replay.contract.cases import MODES
 from replay.contract.simulation import Replayed, request, simulate
 from replay.executors.interface import CostModel
@@ -176,3 +178,26 @@ def test_the_first_turn_that_is_there_waits_for_none_that_is_not() -> None:
     # As a window or a limit leaves a session: its turns 3 and 5 are there, and neither the ones before nor turn 4.
     rows = [request(0, 1.0, session="s", turn=3, think_time=9.0), request(1, 1.0, session="s", turn=5, think_time=0.5)]
     assert simulate(rows, [1, 1]).column("due") == [1.0, 1.51]
+
+
+def test_a_gap_of_years_is_one_step_of_a_virtual_clock() -> None:
+    # Half a century, as where one row of a log has no time: floats are 238 ns apart there.
+    looks = []
+    rows = [request(0, 0.0, session="s"), request(1, 1_700_000_000.123456789, session="s", think_time=5.0)]
+
+    def look(_: object, now: float) -> None:
+        looks.append(now)
+        assert len(looks) < 100
+
+    replayed = simulate(rows, [1, 1], turn=look)
+    assert replayed.column("status") == ["completed", "completed"]
+    assert replayed.column("due")[1] == 1_700_000_000.123456789
+
+
+@pytest.mark.parametrize("instant", [0.1, 12_345_678.9, 1_000_000_007.3, 5_123_456_789.123])
+def test_who_sleeps_until_an_instant_finds_it_reached(instant: float) -> None:
+    steps = [instant + place * math.ulp(instant) for place in range(300)]
+    for wanted in steps:
+        clock = VirtualClock()
+        clock.sleep_until(wanted)
+        assert wanted <= clock.now() <= wanted + max(2e-9, 2 * math.ulp(wanted))
