@@ -84,7 +84,7 @@ def occupancy(trace: Trace, *, ttft: float, tpot: float) -> Occupancy:
 
 def _requests(trace: Trace, ttft: float, tpot: float) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """When each request is due in seconds, its prompt and its answer in tokens."""
-    served = paced(trace.frame.lazy(), ttft=ttft, tpot=tpot).collect()
+    served = paced(trace.rows, ttft=ttft, tpot=tpot).collect()
     due = served["due"].to_numpy() / NANOSECONDS
     return due, served["prompt_tokens"].to_numpy().astype(float), served["output_tokens"].to_numpy().astype(float)
 
