@@ -99,11 +99,11 @@ def joined(name: str, path: Path, sources: Sequence[Source], sha256: str, scratc
 
 
 def with_ids(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
-    """The rows, numbered where they have no ids of their own, and whether that is so."""
+    """The rows, numbered where they have no ids of their own (the numbers are text only at the end, for it is long), and
+    whether that is so."""
     if rows.select(pl.col("request_id").is_not_null().any()).collect(engine="streaming").item():
         return rows, False
-    number = pl.col("__number").cast(pl.String).alias("request_id")
-    return rows.with_row_index("__number").with_columns(number).drop("__number"), True
+    return rows.drop("request_id").with_row_index("request_id"), True
 
 
 def skip_rows(
@@ -154,7 +154,7 @@ def in_order(trace: Trace, scratch: Scratch) -> pl.LazyFrame:
     rows = trace.rows.select(SCHEMA.names())
     if found["back"]:
         rows = scratch.by_arrival(rows) if trace.large else rows.sort("arrival", maintain_order=True)
-    return rows.with_columns(arrival - found["first"])
+    return rows.with_columns(arrival - found["first"], pl.col("request_id").cast(pl.String))
 
 
 def _with_hint(name: str, present: Sequence[str]) -> str:

@@ -40,6 +40,9 @@ class Scratch:
 
     def by_arrival(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """The rows in order of `arrival`, ties as they were: sorted a stretch of time after the other."""
+        schema = rows.collect_schema()
+        known = rows.select(pl.all().is_not_null().any()).collect(engine="streaming").row(0, named=True)
+        rows = rows.select(name for name in schema if known[name])  # columns of nulls are made again at the end
         rows = self.spooled(rows)  # so that each stretch is found by what Parquet knows of its groups of rows
         arrivals = rows.select(pl.col("arrival").sort()).collect(engine="streaming").to_series()
         bounds = arrivals.gather_every(AT_ONCE)[1:].unique(maintain_order=True).to_list()
@@ -50,4 +53,5 @@ class Scratch:
             parts.append(self.file())
             ordered = part.collect(engine="streaming").sort("arrival", maintain_order=True)
             ordered.write_parquet(parts[-1], compression=COMPRESSION)
-        return pl.scan_parquet(parts)
+        nothing = [pl.lit(None, dtype).alias(name) for name, dtype in schema.items() if not known[name]]
+        return pl.scan_parquet(parts).with_columns(nothing).select(schema.names())
