@@ -1,4 +1,4 @@
-"""Durations as people type them: "20m", "90s", "1.5h", "250ms", or a number of seconds; exact inside.
+"""Durations as people type them: "20m", "90s", "1.5h", "1h30m", "2d", or a number of seconds; exact inside.
 
 It knows nothing of traces. Inside, a duration is a whole number of nanoseconds.
 """
@@ -12,7 +12,9 @@ from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError
 
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": NANOSECONDS, "m": 60 * NANOSECONDS, "h": 3_600 * NANOSECONDS}
-PATTERN = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|m|h)\s*")
+UNITS["d"] = 24 * UNITS["h"]
+PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|m|h|d)\s*")
+PATTERN = re.compile(rf"\s*(?:{PART.pattern})+")
 
 
 def nanoseconds(duration: object, place: str) -> int:
@@ -20,8 +22,8 @@ def nanoseconds(duration: object, place: str) -> int:
 
     Raises `ExperimentError`. Digits beyond the nanosecond are rounded.
     """
-    if isinstance(duration, str) and (match := PATTERN.fullmatch(duration)):
-        return round(Decimal(match[1]) * UNITS[match[2]])
+    if isinstance(duration, str) and PATTERN.fullmatch(duration):
+        return round(sum(Decimal(count) * UNITS[unit] for count, unit in PART.findall(duration)))
     if isinstance(duration, int | float) and not isinstance(duration, bool) and 0 <= duration < float("inf"):
         return round(Decimal(str(duration)) * NANOSECONDS)
     raise ExperimentError(
