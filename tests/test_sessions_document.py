@@ -35,19 +35,20 @@ def row(folder: Path, name: str, *, cached: bool) -> str:
 
 def test_the_page_shows_what_its_commands_give(tmp_path: Path) -> None:
     (script,) = blocks(str(PAGE), "python")
-    (experiment,) = blocks(str(PAGE), "toml")
-    (commands,) = blocks(str(PAGE), "sh")
-    (tmp_path / "sessions.toml").write_text(experiment, encoding="utf-8")
+    for name, text in zip(("sessions.toml", "people.toml"), blocks(str(PAGE), "toml"), strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
     runs = []
-    for command in commands.splitlines():
+    for command in "".join(blocks(str(PAGE), "sh")).splitlines():
         program, *arguments = command.split()
         assert program == "replay"
-        line = [sys.executable, "-m", "replay", *arguments, "--no-plots"]
+        plain = ["--no-plots"] if arguments[0] == "run" else []
+        line = [sys.executable, "-m", "replay", *arguments, *plain]
         done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr
-        assert "30 sessions with 180 requests, in a" in done.stderr
-        runs.append(arguments[-1])
+        if arguments[0] == "run":
+            assert "30 sessions with 180 requests, in a" in done.stderr
+            runs.append(arguments[-1])
     expected = [row(tmp_path, name, cached=cached) for name in runs for cached in (False, True)]
     page = PAGE.read_text(encoding="utf-8")
     assert [line for line in page.splitlines() if line.startswith(tuple(f"| {name} |" for name in runs))] == expected
