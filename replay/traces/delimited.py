@@ -20,7 +20,8 @@ SECONDS = len("2023-11-16 18:15:46")
 AFTER_SECONDS = r"^(?:\.\d{1,9})?\s*(?:Z|[+-]\d\d:?\d\d)?$"
 FRACTION = r"^\.(\d+)"
 ZONE = r"([+-]\d\d):?(\d\d)$"
-DECIMAL = r"^\s*(-?)(\d{1,18})(?:\.(\d*))?\s*$"  # a number whose digits can be counted, unlike 1.5e-05
+DECIMAL = r"^\s*(-?)(\d{1,19})(?:\.(\d*))?\s*$"  # a number whose digits can be counted, unlike 1.5e-05
+LARGEST = 2**63 - 1
 UNITS = {"s": NANOSECONDS, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -79,8 +80,9 @@ def elapsed(column: str, unit: str, *, required: bool = True) -> Field:
     part = [parts.struct[n] for n in range(3)]
     fraction = part[2].fill_null("").str.pad_end(digits, "0").str.head(digits)
     following = part[2].fill_null("").str.slice(digits, 1)
+    whole_units = part[1].cast(pl.Int64, strict=False)
     exact = (
-        part[1].cast(pl.Int64, strict=False) * size
+        pl.when(whole_units < LARGEST // size).then(whole_units) * size
         + (fraction.cast(pl.Int64, strict=False) if digits else pl.lit(0)).fill_null(0)
         + (following >= "5").cast(pl.Int64)
     )

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import polars as pl
 
@@ -21,7 +21,8 @@ from replay.traces.opening import open_text
 
 Kind = Literal["csv", "json lines", "json", "parquet", "folder", "other"]
 PARQUET = b"PAR1"
-LONGEST = 1 << 26  # characters of a line, or of a JSON document, that are looked at
+ENOUGH = 1 << 16  # characters that show what most files are
+LONGEST = 1 << 26  # characters of a line, or of a JSON object, that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,14 @@ def glimpse(path: Path) -> Glimpse:
             if stream.read(4) == PARQUET:
                 return parquet(path)
         with open_text(path) as text:
-            head = text.read(LONGEST)
+            head = text.read(ENOUGH)
+            if head.lstrip()[:1] in ("{", "["):
+                return json_text(path, head, text)
     except OSError as fault:
         raise TraceError(f"{path}: cannot be read ({fault.strerror or fault})") from fault
     except (UnicodeDecodeError, EOFError):
         return Glimpse(path, "other")
-    return json_text(path, head) if head.lstrip()[:1] in ("{", "[") else csv_text(path, head)
+    return csv_text(path, head)
 
 
 def parquet(path: Path) -> Glimpse:
@@ -78,19 +81,30 @@ def parquet(path: Path) -> Glimpse:
         return Glimpse(path, "other")
 
 
-def json_text(path: Path, head: str) -> Glimpse:
-    """JSON Lines if the first line is an object of its own, else one document: its first object is looked at."""
-    line, _, rest = head.lstrip().partition("\n")
-    for kind, text in (("json lines", line), ("json", head)):
-        try:
-            entry = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(entry, list) and entry:
-            kind, entry = "json", entry[0]
-        if isinstance(entry, dict):
-            return Glimpse(path, kind, tuple(entry), entry, lines=bool(rest.strip()))  # type: ignore[arg-type]  # a Kind
-    return Glimpse(path, "other")
+def json_text(path: Path, head: str, text: IO[str]) -> Glimpse:
+    """JSON Lines if the first line is an object of its own, else one document or array: its first object counts."""
+    start = head.lstrip()
+    array = start.startswith("[")
+    start = start[1:].lstrip() if array else start
+    found = first_value(start)
+    if found is None and len(head) == ENOUGH:
+        start += text.read(LONGEST)
+        found = first_value(start)
+    if found is None or not isinstance(found[0], dict):
+        return Glimpse(path, "other")
+    first, end = found
+    rest = start[end:]
+    lines = "\n" not in start[:end].strip() and not array and rest.lstrip(" \t\r")[:1] in ("\n", "")
+    more = bool(rest.strip(" \t\r\n,]"))
+    return Glimpse(path, "json lines" if lines else "json", tuple(first), first, lines=more)
+
+
+def first_value(text: str) -> tuple[Any, int] | None:
+    """The first JSON value of a text and where it ends; None if the text ends before it, or it is none."""
+    try:
+        return json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return None
 
 
 def csv_text(path: Path, head: str) -> Glimpse:
