@@ -1,0 +1,255 @@
+"""Any table with a row for each request: CSV, JSON Lines, a JSON array, Parquet, or a folder of such files.
+
+`--map OURS=THEIRS,...` says which columns hold what; columns that have our names already need no mapping, `OURS=`
+leaves one out, and `usage.prompt_tokens` is a field within a field. Times are in the unit that OURS names:
+arrival_s, arrival_ms, arrival_us, arrival_ns, and likewise think_time_s and deadline_s; `arrival=ts` is for instants
+in text (2023-11-16 18:15:46.6805900, with Z, +01:00 or none, which is UTC) and for Parquet's own times. Text, CSV and
+JSON are read digit by digit, so that no time is rounded above the nanosecond. CSV is UTF-8 text, packed or not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from replay.errors import ExperimentError, TraceError
+from replay.registry import nearest
+from replay.traces.arrival import arrival_form, arrival_nanoseconds
+from replay.traces.delimited import UNITS, elapsed, scan_csv
+from replay.traces.faults import ROW
+from replay.traces.formats import formats
+from replay.traces.glimpse import Glimpse, glimpse
+from replay.traces.json_objects import objects, streamed
+from replay.traces.mapping import BY_UNIT, field_of, is_arrival, matched, parse_map, parse_pairs
+from replay.traces.reading import no_parquet
+from replay.traces.scratch import AT_ONCE
+from replay.traces.source import BROKEN, Field, Raw, Source
+from replay.traces.table import COLUMNS, HashScope, HashTail
+
+NEEDED = tuple(name for name, column in COLUMNS.items() if column.required and name != "arrival")
+LOOKED = 1_000  # objects of a JSON file whose names are taken for those of all
+AS_TEXT = json.JSONDecoder(parse_float=str, parse_int=str)
+TOOK = "__took"
+
+
+@formats.register("table")
+@dataclass(frozen=True)
+class Table:
+    """Any CSV, JSON or Parquet file with a row for each request; --map names its columns"""
+
+    map: str = field(default="", metadata={"help": "OURS=THEIRS,...: the file's columns; the same as --map"})
+    keep: str = field(
+        default="",
+        metadata={"help": "COLUMN=VALUE,...: skip, and count, all other rows; status=200|201; error= for none"},
+    )
+    took: str = field(
+        default="",
+        metadata={"help": '"COLUMN UNIT": times are when requests ended, this long (s, ms, us, ns) after they came'},
+    )
+    null: str = field(default="", metadata={"help": 'texts that stand for nothing, such as "-,NULL", besides empty'})
+    separator: str | None = field(default=None, metadata={"help": r'of a CSV; "," or, in a .tsv file, a tab'})
+    header: str = field(default="", metadata={"help": "A,B,...: the columns of a CSV that has no header line"})
+    block_size: int | None = field(default=None, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1})
+    hash_scope: HashScope = field(default="global", metadata={"help": "among whom hashes compare: global or session"})
+    hash_tail: HashTail = field(
+        default="ceil", metadata={"help": "whether a prompt's last, partial block has a hash (ceil) or not (floor)"}
+    )
+
+    def __post_init__(self) -> None:
+        parse_map(self.map)
+        parse_pairs(self.keep, "keep", "COLUMN=VALUE, such as status=200")
+        words = self.took.split()
+        if words and (len(words) < 2 or words[-1] not in UNITS):
+            raise ExperimentError(f"took: {self.took!r} is not a column and its unit, such as 'request_time s'")
+        if self.separator is not None and len(self.separator) != 1:
+            raise ExperimentError(f"separator: {self.separator!r} is not one character")
+
+    @cached_property
+    def mapping(self) -> dict[str, str]:
+        return parse_map(self.map)
+
+    @cached_property
+    def kept(self) -> dict[str, list[str]]:
+        """The values with which rows are kept, by column."""
+        pairs = parse_pairs(self.keep, "keep", "COLUMN=VALUE")
+        return {column: values.split("|") for column, values in pairs.items()}
+
+    @cached_property
+    def duration(self) -> tuple[str, str] | None:
+        """The column that says how long requests took, and its unit."""
+        *words, unit = self.took.split() or [""]
+        return (" ".join(words), unit) if words else None
+
+    @cached_property
+    def wanted(self) -> list[str]:
+        """The columns of the file that the settings name."""
+        return [*filter(None, self.mapping.values()), *self.kept, *([self.duration[0]] if self.duration else [])]
+
+    def fits(self, look: Glimpse) -> bool:
+        names = set(look.names)
+        return look.kind not in ("folder", "other") and names >= set(NEEDED) and any(map(is_arrival, names))
+
+    def read(self, path: Path) -> list[Source]:
+        files = [path]
+        if path.is_dir():
+            files = sorted(file for file in path.rglob("*") if file.is_file() and file.name[0] not in "._")
+            if not files:
+                raise TraceError(f"{path}: the folder holds no file")
+        return [self.source(file) for file in files]
+
+    def source(self, file: Path) -> Source:
+        """What one file holds."""
+        raw = self.raw(file)
+        chosen = matched(self.mapping, raw.names)
+        for needed in NEEDED:
+            if needed not in chosen:
+                raise TraceError(f"{file}: which column is {needed}? Name it in --map; there are: {listed(raw.names)}")
+        if not any(is_arrival(ours) for ours in chosen):
+            raise TraceError(
+                f"{file}: which column is the arrival? Name it in --map, as {BY_UNIT} by its unit, or as arrival if it "
+                f"is a time such as 2023-11-16 18:15:46; there are: {listed(raw.names)}"
+            )
+        if "prefix_hashes" in chosen and self.block_size is None:
+            raise TraceError(f"{file}: how many tokens has a block of prefix_hashes? Say it as -o block_size=16")
+        schema = raw.rows.collect_schema()
+        try:
+            fields = dict(field_of(ours, theirs, schema[theirs]) for ours, theirs in chosen.items())
+            if self.duration:
+                fields[TOOK] = took_field(*self.duration, schema)
+        except TraceError as fault:
+            raise TraceError(f"{file}: {fault}") from fault
+        known = (
+            *self.kept,
+            *(name for name in raw.names if any(other.startswith(f"{name}.") for other in self.wanted)),
+        )
+        source = raw.source(
+            fields,
+            skips={f"{column} is not {' or '.join(values) or 'empty'}": other_than(column, values)
+                   for column, values in self.kept.items()},
+            known=known,
+            block_size=self.block_size,
+            hash_scope=self.hash_scope,
+            hash_tail=self.hash_tail,
+        )  # fmt: skip
+        return started(source) if self.duration else source
+
+    def raw(self, file: Path) -> Raw:
+        """The file's table, with the fields within fields that are wanted as columns of their own."""
+        kind = glimpse(file).kind
+        if kind == "parquet":
+            return self.parquet(file)
+        raw = self.json(file) if kind in ("json", "json lines") else self.csv(file)
+        if not self.null:
+            return raw
+        nothing = self.null.split(",")
+        text = pl.col(pl.String)
+        rows = raw.rows.with_columns(pl.when(~text.str.strip_chars().is_in(nothing)).then(text))
+        return Raw(raw.path, rows, raw.names, raw.large, raw.misread)
+
+    def csv(self, file: Path) -> Raw:
+        separator = self.separator or ("\t" if ".tsv" in file.suffixes else ",")
+        header = tuple(name.strip() for name in self.header.split(",")) if self.header else None
+        raw = scan_csv(file, header=header, separator=separator)
+        self.refuse_absent(file, raw.names)
+        return raw
+
+    def json(self, file: Path) -> Raw:
+        seen: dict[str, None] = {}
+        for entry in islice(objects(file, AS_TEXT), LOOKED):
+            seen |= dict.fromkeys(paths(entry.fields))
+        self.refuse_absent(file, seen)
+        names = [name for name in seen if name in self.wanted or "." not in name]
+        read = list(dict.fromkeys([*matched(self.mapping, names).values(), *self.wanted]))
+
+        def rows() -> Iterator[tuple[str | None, ...]]:
+            for entry in objects(file, AS_TEXT):
+                yield tuple(written(entry.fields, name) for name in read)
+
+        source = streamed(file, dict.fromkeys(read, pl.String()), rows)
+        assert source.misread is not None
+        return Raw(file, source.rows.drop(BROKEN).with_row_index(ROW), names, source.large, source.misread)
+
+    def parquet(self, file: Path) -> Raw:
+        try:
+            rows = pl.scan_parquet(file, hive_partitioning=False)
+            schema = rows.collect_schema()
+            height: int = rows.select(pl.len()).collect().item()
+        except (pl.exceptions.PolarsError, OSError) as fault:
+            raise no_parquet(file, fault) from fault
+        there = dict(members(schema))
+        self.refuse_absent(file, there)
+        inner = [name for name in dict.fromkeys(self.wanted) if name not in schema]
+        rows = rows.with_columns(there[name].alias(name) for name in inner).with_row_index(ROW)
+        rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))  # which pandas writes for nothing
+        return Raw(file, rows, [*schema, *inner], height > AT_ONCE, lambda fault: no_parquet(file, fault))
+
+    def refuse_absent(self, file: Path, names: Any) -> None:
+        """Refuse a file that has not all columns that the settings name."""
+        for name in self.wanted:
+            if name not in names:
+                raise TraceError(f"{file}: there is no column {name!r}: {nearest(name, names)}")
+
+
+def paths(fields: dict[str, Any], above: str = "") -> Iterator[str]:
+    """The names of an object's fields, and of those within them: `usage`, `usage.prompt_tokens`."""
+    for name, value in fields.items():
+        yield above + name
+        if isinstance(value, dict):
+            yield from paths(value, f"{above}{name}.")
+
+
+def written(fields: dict[str, Any], path: str) -> str | None:
+    """The text of a field; numbers, whose digits are text already, as they stand in the file."""
+    value: Any = fields.get(path)
+    if value is None and "." in path:
+        value = fields
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+    if value is None or isinstance(value, str):
+        return value
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else json.dumps(value)
+
+
+def members(schema: pl.Schema) -> Iterator[tuple[str, pl.Expr]]:
+    """The columns of a Parquet file and the fields within them, by dotted name."""
+    found: list[tuple[str, pl.Expr, Any]] = [(name, pl.col(name), dtype) for name, dtype in schema.items()]
+    while found:
+        name, value, dtype = found.pop(0)
+        yield name, value
+        inner = dtype.fields if isinstance(dtype, pl.Struct) else ()
+        found += [(f"{name}.{part.name}", value.struct.field(part.name), part.dtype) for part in inner]
+
+
+def other_than(column: str, values: list[str]) -> pl.Expr:
+    """Whether a row has none of these values; no text is an empty one."""
+    return ~pl.col(column).cast(pl.String).str.strip_chars().fill_null("").is_in(values)
+
+
+def took_field(column: str, unit: str, schema: pl.Schema) -> Field:
+    """How long requests took, as whole nanoseconds."""
+    if schema[column] == pl.String:
+        return elapsed(column, unit)
+    if not schema[column].is_numeric():
+        raise TraceError(f"the column {column!r} is {schema[column]}, but must be numbers ({unit})")
+    return Field(column, (pl.col(column) * UNITS[unit]).round().cast(pl.Int64, strict=False), f"a number ({unit})")
+
+
+def started(source: Source) -> Source:
+    """The source with the time at which each request came, in place of the time at which it ended."""
+    form = arrival_form(source.rows.collect_schema(), source.path)
+    came = arrival_nanoseconds(form)[0] - pl.col(TOOK)
+    source.rows = source.rows.with_columns(came.cast(pl.Datetime("ns")).alias("arrival"))
+    source.rows = source.rows.drop(TOOK, *({form.column} - {"arrival"}))
+    return source
+
+
+def listed(names: list[str]) -> str:
+    """The columns that there are, for a sentence."""
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
