@@ -70,6 +70,22 @@ class TransformCommand(ListingCommand):
         return [(name, first_line(transforms[name].__doc__)) for name in transforms]
 
 
+class GenerateCommand(click.Command):
+    """`trace generate`, which lists the forms of lengths and what makes a rate rise and fall."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from replay.traces.generating.lengths import FORMS
+        from replay.traces.generating.patterns import Patterns
+
+        with formatter.section("Lengths (prompt, output, turns, think_ms)"):
+            formatter.write_dl([(form.example, form.meaning) for form in FORMS.values()])
+        with formatter.section("Patterns, which multiply a rate; they combine"):
+            fields = Patterns.model_fields.items()
+            formatter.write_dl(
+                [(f"{name} = {(field.examples or [''])[0]}", field.description or "") for name, field in fields]
+            )
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def trace() -> None:
     """Import, export, show, transform and generate traces.
@@ -254,30 +270,41 @@ def transform_command(source: Path, out: Path, fragments: tuple[str, ...], *, fo
     finish(changed, out, force=force)
 
 
-@trace.command("generate")
+@trace.command("generate", cls=GenerateCommand)
 @click.argument("spec", metavar="SPEC.toml", type=FILE)
-@click.argument("out", metavar="OUT.parquet", type=FILE)
+@click.argument("out", metavar="[OUT.parquet]", type=FILE, required=False)
 @force_option
-def generate_command(spec: Path, out: Path, *, force: bool) -> None:
-    """Make the trace that SPEC.toml describes: users, their rates, lengths, priorities and shared prefixes.
+def generate_command(spec: Path, out: Path | None, *, force: bool) -> None:
+    """Make the trace that SPEC.toml describes: users, when they come, what they ask for, how urgent it is.
 
-    The same file makes the same trace every time.
-
-    \b
-    Above the users: seed, duration, block_size, [[prefixes]] (name, tokens, copies).
-    [[users]]: name, copies; one of count, rate and phases = [{ rate, rate_at_end, lasts }, ...]; start, stop,
-      burstiness; prompt, output; max_tokens, priority, deadline_ms, slo; prefix, prefix_share;
-      sessions = { turns, think_ms }.
-    Lengths (prompt, output, turns): { median, spread, least, most }, { uniform = [1, 9] },
-      { choices = [1, 9] } or { fixed = 9 }.
+    The same file makes the same trace every time, on every machine. Without OUT.parquet it lies beside SPEC.toml, by
+    the same name. docs/generating-a-trace.md goes through it, example by example.
 
     \b
-    Example:
+    Above the users  seed, duration, block_size; diurnal, spikes for all of them
+    [[prefixes]]     name, tokens, parent, copies, share = { zipf }
+    [[users]]        name, copies, share = { zipf }, start, stop
+      when           count, or rate, or phases = [{ rate, rate_at_end, lasts,
+                     burstiness, gaps }, ...], or closed_loop = { clients, ramp,
+                     and as sessions }
+      gaps           gaps = "gamma" or "weibull", burstiness (the coefficient of
+                     variation; 1 is Poisson), stationary
+      patterns       diurnal, spikes, on_off
+      lengths        prompt, output; or both at once: lengths = { trace }
+      urgency        priority, slo, deadline_ms, max_tokens, or some of each in
+                     classes = [{ slo, priority, ..., share }, ...]
+      prefixes       prefix, prefix_share
+      sessions       sessions = { turns, think_ms, grows, context }
+
+    \b
+    Examples:
       replay trace generate traces/sample.toml sample.parquet
+      replay trace generate busy.toml
     """
     from replay.traces.generate import generate_trace
     from replay.traces.writing import check_target
 
+    out = out or spec.with_suffix(".parquet")
     check_target(out, force=force)
     finish(generate_trace(spec), out, force=force)
 

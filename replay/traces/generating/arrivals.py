@@ -15,7 +15,6 @@ from itertools import accumulate
 
 from replay.errors import ExperimentError
 from replay.traces.generating.gaps import FAMILIES, Family
-from replay.traces.generating.patterns import Pattern
 from replay.traces.generating.population import Member
 from replay.traces.generating.rates import Phase, Piece, crossings, multiplied, phase_pieces
 from replay.traces.generating.renewals import renewal, ticked
@@ -41,7 +40,7 @@ def counted(spec: Spec, user: User, member: Member, count: int, stream: random.R
         return
     family = FAMILIES[user.gaps](user.burstiness)
     *times, end = accumulate(family.gap(stream, 1.0) for _ in range(count + 1))
-    if not patterns(spec, user):
+    if not spec.patterns and not user.patterns:
         stop = stop_of(spec, user)
         yield from (user.start + ticked(time / end * (stop - user.start)) for time in times)
         return
@@ -61,7 +60,7 @@ def rate_pieces(spec: Spec, user: User, member: Member, phases: list[Phase]) -> 
     families = [family_of(user, phase) for phase in phases]
     lasts = stop_of(spec, user) - user.start
     pieces = phase_pieces(phases, lasts, part=member.part, families=families)
-    for pattern in patterns(spec, user):
+    for pattern in (*spec.patterns, *user.patterns):
         pieces = multiplied(pieces, pattern.factors(user.start, stream))
     return pieces
 
@@ -75,9 +74,3 @@ def family_of(user: User, phase: Phase) -> Family:
     """How the gaps that begin in a phase are distributed."""
     burstiness = user.burstiness if phase.burstiness is None else phase.burstiness
     return FAMILIES[phase.gaps or user.gaps](burstiness)
-
-
-def patterns(spec: Spec, user: User) -> list[Pattern]:
-    """All that the rate is multiplied by: what holds for every user, then what is the user's own."""
-    own = [user.diurnal, user.on_off, *user.spikes]
-    return [pattern for pattern in (spec.diurnal, *spec.spikes, *own) if pattern is not None]

@@ -108,6 +108,11 @@ class Times(Amounts):
 
     exponential: float | None = Field(default=None, gt=0)
 
+    def times_from(self, stream: random.Random) -> Draw:
+        """A function that draws one time; to the microsecond, as arrivals are."""
+        draw = self.drawn_from(stream)
+        return draw if self.fixed is not None else lambda: round(draw(), 3)
+
 
 class Lengths(Amounts):
     """Counts (of tokens, of turns): whole numbers of 1 or more. `zipf`: few are long, by Zipf's law."""
@@ -184,19 +189,47 @@ def zipf(amounts: Lengths, stream: random.Random) -> Draw:
 
 
 class Form(NamedTuple):
-    """A way of drawing, and the largest amount that it can draw."""
+    """A way of drawing, the largest amount that it can draw, and how it is told of."""
 
     draws: Callable[[Any, random.Random], Draw]
     largest: Callable[[Any], float]
+    example: str
+    meaning: str
 
 
 FORMS: dict[str, Form] = {
-    "median": Form(lognormal, lambda amounts: amounts.most),
-    "uniform": Form(uniform, lambda amounts: amounts.uniform[1]),
-    "choices": Form(choices, lambda amounts: max(amounts.choices)),
-    "fixed": Form(fixed, lambda amounts: amounts.fixed),
-    "quantiles": Form(quantiles, lambda amounts: round(amounts.quantiles[-1])),
-    "empirical": Form(empirical, lambda amounts: max(amounts.empirical.sample.values)),
-    "exponential": Form(exponential, lambda amounts: math.inf),
-    "zipf": Form(zipf, lambda amounts: amounts.zipf.most),
+    "median": Form(
+        lognormal,
+        lambda amounts: amounts.most,
+        "{ median = 90, spread = 0.8, most = 4096 }",
+        "lognormal, kept between least and most; spread is the standard deviation of the logarithm",
+    ),
+    "uniform": Form(
+        uniform, lambda amounts: amounts.uniform[1], "{ uniform = [1, 9] }", "each from the first to the second"
+    ),
+    "choices": Form(
+        choices, lambda amounts: max(amounts.choices), "{ choices = [1, 2, 9] }", "one of these, each as likely"
+    ),
+    "fixed": Form(fixed, lambda amounts: amounts.fixed, "{ fixed = 9 }", "always the same; 9 alone will do"),
+    "quantiles": Form(
+        quantiles,
+        lambda amounts: round(amounts.quantiles[-1]),
+        "{ quantiles = [1, 40, 9000] }",
+        "from the minimum over the median to the maximum; any number of them, evenly spaced in probability",
+    ),
+    "empirical": Form(
+        empirical,
+        lambda amounts: max(amounts.empirical.sample.values),
+        '{ empirical = { trace = "x.parquet", column = "output_tokens" } }',
+        "as a column of another trace has them",
+    ),
+    "exponential": Form(
+        exponential, lambda amounts: math.inf, "{ exponential = 900 }", "of this mean; for times to think"
+    ),
+    "zipf": Form(
+        zipf,
+        lambda amounts: amounts.zipf.most,
+        "{ zipf = { exponent = 1.2, least = 1, most = 4096 } }",
+        "by Zipf's law: n as likely as n to the power of minus the exponent; for counts",
+    ),
 }

@@ -1,7 +1,7 @@
 """What makes a rate rise and fall: the hour of the day, spikes, stretches of silence. Each is a factor of the rate.
 
 A pattern is a table of the file with one method, `factors`: pieces without end, from an instant on. Patterns combine,
-because a rate is multiplied by each of them.
+because a rate is multiplied by each of them. A new one is a key of `Patterns`.
 """
 
 from __future__ import annotations
@@ -100,3 +100,38 @@ class OnOff(Section):
 def _forever(*stretches: tuple[int, float]) -> Iterator[tuple[int, float]]:
     while True:
         yield from stretches
+
+
+class Common(Section):
+    """The patterns that users may have in common."""
+
+    diurnal: Diurnal | None = Field(
+        default=None,
+        description="a wave around the rate",
+        examples=['{ period = "24h", peak_at = "14h", amplitude = 0.8 }'],
+    )
+    spikes: list[Spike] = Field(
+        default=[],
+        description="so many times the rate, once, or every so long",
+        examples=['[{ at = "20m", lasts = "30s", times = 10, every = "1h" }]'],
+    )
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """All that the rate is multiplied by."""
+        return [*([self.diurnal] if self.diurnal else []), *self.spikes]
+
+
+class Patterns(Common):
+    """The patterns of one user."""
+
+    on_off: OnOff | None = Field(
+        default=None,
+        description="stretches with and without requests, exponential or fixed",
+        examples=['{ on = "10s", off = "50s", stretches = "fixed" }'],
+    )
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """All that the rate is multiplied by."""
+        return [*super().patterns, *([self.on_off] if self.on_off else [])]

@@ -70,7 +70,7 @@ def drawn(spec: Spec, user: User, member: Member, prefix: Shared) -> Iterator[tu
         class_from(user.classes, stream("classes")),
     )
     turns = talk.turns.counts_from(stream("sessions")) if talk else lambda: 1
-    think = talk.think_ms.drawn_from(stream("think")) if talk else lambda: None
+    think = talk.think_ms.times_from(stream("think")) if talk else lambda: None
     always = talk is not None and talk.think_ms.fixed is not None
     for number, arrival in enumerate(arrivals(spec, user, member)):
         place = of_class()

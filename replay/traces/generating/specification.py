@@ -17,18 +17,18 @@ from replay.registry import nearest
 from replay.traces.generating.classes import ServiceClass, Urgency
 from replay.traces.generating.gaps import NARROWEST, FamilyName
 from replay.traces.generating.lengths import Lengths
-from replay.traces.generating.patterns import Diurnal, OnOff, Spike
+from replay.traces.generating.patterns import Common, Patterns
 from replay.traces.generating.prefixes import Prefix, check_tree
 from replay.traces.generating.rates import Phase
 from replay.traces.generating.samples import Pairs, Traces
-from replay.traces.generating.sections import TICK, Duration, Section, Stretch, spec_faults
+from replay.traces.generating.sections import TICK, Duration, Stretch, spec_faults
 from replay.traces.generating.sessions import ClosedLoop, Sessions
 from replay.traces.generating.zipf import Share
 
-OPEN_LOOP = ("stop", "burstiness", "gaps", "stationary", "diurnal", "spikes", "on_off", "share", "sessions")
+OPEN_LOOP = {"stop", "burstiness", "gaps", "stationary", "share", "sessions", *Patterns.model_fields}
 
 
-class User(Urgency):
+class User(Urgency, Patterns):
     """One user: how many requests (or how many a second), how bursty, how long, how urgent.
 
     `burstiness` is the coefficient of variation of the gaps, which are gamma- or Weibull-distributed: 1 is Poisson.
@@ -53,9 +53,6 @@ class User(Urgency):
     burstiness: float = Field(default=1.0, gt=0, le=10)
     gaps: FamilyName = "gamma"
     stationary: bool = False
-    diurnal: Diurnal | None = None
-    spikes: list[Spike] = Field(default=[])
-    on_off: OnOff | None = None
     prompt: Lengths | None = None
     output: Lengths | None = None
     lengths: Pairs | None = None
@@ -70,7 +67,7 @@ class User(Urgency):
             raise ValueError(
                 "give either count (requests in all) or rate (requests per second), or phases, or closed_loop"
             )
-        if self.closed_loop is not None and (strangers := self.model_fields_set & set(OPEN_LOOP)):
+        if self.closed_loop is not None and (strangers := self.model_fields_set & OPEN_LOOP):
             raise ValueError(f"{min(strangers)} does not go with closed_loop, whose arrivals follow from answers")
         self._check_gaps()
         if self.share is not None and self.copies == 1:
@@ -122,14 +119,12 @@ class User(Urgency):
         return [self.name] if self.copies == 1 else [f"{self.name}-{number + 1}" for number in range(self.copies)]
 
 
-class Spec(Section):
+class Spec(Common):
     """The whole file. `duration` is the time over which requests arrive; `diurnal` and `spikes` are every user's."""
 
     seed: int = 0
     duration: Stretch
     block_size: int = Field(default=16, ge=1)
-    diurnal: Diurnal | None = None
-    spikes: list[Spike] = Field(default=[])
     prefixes: list[Prefix] = Field(default=[])
     users: list[User] = Field(min_length=1)
 
