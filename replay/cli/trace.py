@@ -297,7 +297,7 @@ def generate_command(spec: Path, out: Path | None, *, force: bool) -> None:
       sessions       sessions = { turns, think_ms, grows, context }
 
     \b
-    Examples:
+    Example:
       replay trace generate traces/sample.toml sample.parquet
       replay trace generate busy.toml
     """
