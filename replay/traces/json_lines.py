@@ -66,4 +66,4 @@ def holds(value: Any, dtype: pl.DataType) -> bool:
     if dtype.is_integer():
         least, beyond = (0, 2**64) if dtype == pl.UInt64() else (-(2**63), 2**63)
         return isinstance(value, int) and not isinstance(value, bool) and least <= value < beyond
-    return isinstance(value, (int, float) if dtype.is_float() else str) and not isinstance(value, bool)
+    return isinstance(value, (int, float) if dtype.is_float() else (str, int, float)) and not isinstance(value, bool)
