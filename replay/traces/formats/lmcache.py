@@ -1,0 +1,78 @@
+"""Traces of agents in LMCache's collection, as JSON Lines: `timestamp, input, output, session_id`.
+
+Times are microseconds since 1970 in most of its files, and seconds in some: `-o unit=s`. Input and output are text, so
+tokens are counted by a tokenizer or estimated. Most files are not in order. What inputs share from their beginning on
+is in the hashes of whole blocks; with `text` the trace keeps the inputs themselves. Rows with an empty input or output
+are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from replay.traces.faults import ROW
+from replay.traces.formats import formats
+from replay.traces.glimpse import Glimpse
+from replay.traces.json_objects import objects, streamed
+from replay.traces.source import Source
+from replay.traces.text_tokens import Counting, counting
+
+NAMES = ("timestamp", "input", "output", "session_id")
+SCHEMA = {
+    ROW: pl.Int64(),
+    "arrival_ns": pl.Int64(),
+    "prompt_tokens": pl.Int64(),
+    "output_tokens": pl.Int64(),
+    "session": pl.String(),
+    "prefix_hashes": pl.List(pl.Int64()),
+    "prompt": pl.String(),
+}
+
+
+@formats.register("lmcache")
+@dataclass(frozen=True, slots=True)
+class LMCache:
+    """LMCache's traces of agents (JSON Lines of inputs and outputs as text, times in µs)"""
+
+    unit: Literal["s", "ms", "us", "ns"] = field(default="us", metadata={"help": "of timestamp: s, ms, us or ns"})
+    tokenizer: str | None = field(default=None, metadata={"help": "a folder with a tokenizer that counts tokens"})
+    characters_per_token: float = field(
+        default=4.0, metadata={"help": "the estimate, where there is no tokenizer", "above": 0}
+    )
+    block_size: int = field(default=16, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1})
+    text: bool = field(default=False, metadata={"help": "keep the inputs' text"})
+
+    def fits(self, look: Glimpse) -> bool:
+        return look.includes("json lines", all_of=NAMES) and isinstance(look.first["input"], str)
+
+    def read(self, path: Path) -> Source:
+        way = counting(self.tokenizer, self.characters_per_token)
+        return streamed(
+            path,
+            SCHEMA,
+            lambda: self.rows(path, way),
+            notes=[way.said],
+            history=[way.said],
+            block_size=self.block_size,
+            hash_tail="floor",
+        )
+
+    def rows(self, path: Path, way: Counting) -> Iterator[tuple[Any, ...]]:
+        """A row for each line."""
+        for entry in objects(path):
+            prompt = entry.text("input") or ""
+            units = way.encode(prompt)
+            yield (
+                entry.row,
+                entry.span(self.unit, "timestamp"),
+                way.tokens(units),
+                way.tokens(way.encode(entry.text("output") or "")),
+                entry.text("session_id"),
+                None if self.text else way.hashes(units, self.block_size),
+                prompt if self.text else None,
+            )
