@@ -95,7 +95,7 @@ def load_experiment(
     refuse_twice("without_users", sections.without_users, faults)
     goals = validate(Goals, sections.goals, "goals", faults)
     service = validate(Service, sections.service, "service", faults)
-    transforms = _transforms(sections.transforms, faults)
+    transforms = _transforms(sections.transforms, folder, faults)
     traces = [_find(trace, folder, f"traces[{index}]", faults) for index, trace in enumerate(sections.traces)]
     plain = [engine for engine, _ in engines]
     made = [(choice.name, _mode(choice)) for choice in chosen_modes]
@@ -187,12 +187,12 @@ def _predictor(section: Mapping[str, Any], faults: Faults) -> Choice | None:
     return None if validated is None else Choice(name, validated.model_dump())
 
 
-def _transforms(entries: list[dict[str, Any]], faults: Faults) -> list[Declared]:
-    """The transforms in order, one by one so that each fault has its place."""
+def _transforms(entries: list[dict[str, Any]], folder: Path | None, faults: Faults) -> list[Declared]:
+    """The transforms in order, one by one so that each fault has its place; files that they name lie in `folder`."""
     found = []
     for index, entry in enumerate(entries):
         try:
-            found += parse_transforms([entry])
+            found += parse_transforms([entry], folder)
         except ExperimentError as fault:
             faults.add(f"transforms[{index}]", str(fault))
     return found

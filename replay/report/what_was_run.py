@@ -11,6 +11,7 @@ from replay.report.findings import Findings
 from replay.report.knowledge import admitted, predicted
 from replay.report.prefixes import prefix_cache
 from replay.report.sessions import told_of_loop
+from replay.traces.wording import toml_text
 
 
 def what_was_run(findings: Findings) -> str:
@@ -89,8 +90,9 @@ def _transform(change: Mapping[str, Any]) -> str:
         for name in before
         if name in after and before[name] != after[name]
     ]
-    argument = "" if change.get("argument") is None else f" = {json.dumps(change['argument'])}"
-    return f"transform {change.get('transform')}{argument}: {', '.join(effects) if effects else 'changed nothing'}"
+    argument = "" if change.get("argument") is None else f" = {toml_text(change['argument'])}"
+    told = "; ".join([", ".join(effects)] * bool(effects) + list(change.get("details") or ()))
+    return f"transform {change.get('transform')}{argument}: {told or 'changed nothing'}"
 
 
 def _amount(value: object) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import polars as pl
 
 from replay.clock import NANOSECONDS
+from replay.traces.wording import toml_text
 
 HashScope = Literal["global", "session"]
 HashTail = Literal["ceil", "floor"]
@@ -63,23 +64,30 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one transform did: its name, its argument as declared, and the extent before and after."""
+    """What one transform did: its name, its argument as declared, the extent before and after, and what else is to be
+    said of it."""
 
     transform: str
     argument: object
     before: Extent
     after: Extent
+    details: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """The change in words, for a log or a report."""
-        was, now = self.before, self.after
-        rates = ["none" if e.requests_per_second is None else f"{e.requests_per_second:.4g}" for e in (was, now)]
-        return (
-            f"{self.transform} = {self.argument}: rows {was.rows:,} -> {now.rows:,}, "
-            f"span {was.span:,.3f} -> {now.span:,.3f} s, requests/s {rates[0]} -> {rates[1]}, "
-            f"prompt tokens {was.prompt_tokens:,} -> {now.prompt_tokens:,}, "
-            f"output tokens {was.output_tokens:,} -> {now.output_tokens:,}"
+        """The change in words, for a log or a report: what is as it was is not told."""
+        was, now = (
+            {
+                "rows": f"{extent.rows:,}",
+                "span": f"{extent.span:,.3f} s",
+                "requests/s": "none" if extent.requests_per_second is None else f"{extent.requests_per_second:.4g}",
+                "prompt tokens": f"{extent.prompt_tokens:,}",
+                "output tokens": f"{extent.output_tokens:,}",
+            }
+            for extent in (self.before, self.after)
         )
+        told = [f"{name} {was[name]} -> {now[name]}" for name in was if was[name] != now[name]]
+        effect = "; ".join([", ".join(told)] * bool(told) + [*self.details])
+        return f"{self.transform} = {toml_text(self.argument)}: {effect or 'changes nothing'}"
 
 
 @dataclass(slots=True)

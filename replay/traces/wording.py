@@ -1,7 +1,10 @@
-"""Counts and spans of time as people read them; it knows nothing of traces."""
+"""Counts, spans of time and settings as people read them; it knows nothing of traces."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from decimal import Decimal
 
 from replay.clock import NANOSECONDS
@@ -20,3 +23,17 @@ def duration_text(span: int) -> str:
         if span >= 2 * size:
             return f"{seconds} ({span / size:.1f} {unit})"
     return seconds
+
+
+def toml_text(value: object) -> str:
+    """A setting as TOML has it, on one line."""
+    if isinstance(value, Mapping):
+        keys = (key if re.fullmatch(r"[A-Za-z0-9_-]+", str(key)) else json.dumps(key) for key in value)
+        return (
+            f"{{ {', '.join(f'{key} = {toml_text(each)}' for key, each in zip(keys, value.values(), strict=True))} }}"
+        )
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(toml_text(each) for each in value)}]"
+    if isinstance(value, str | bool):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

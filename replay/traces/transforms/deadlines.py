@@ -1,0 +1,78 @@
+"""Deadlines: how long after it is due a request may take to its first token, by its class and its prompt's length."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from replay.errors import ExperimentError
+from replay.traces.durations import nanoseconds
+from replay.traces.table import Trace
+from replay.traces.transforms.arguments import as_number, entries, settings
+from replay.traces.transforms.declaring import Transform, noted, transforms
+from replay.traces.transforms.priorities import priority, refuse_absent
+from replay.traces.wording import counted
+
+EXAMPLE = "{ ttft_ms = 500, per_prompt_token_ms = 0.2 }"
+CLASSES = {"slos": "slo", "users": "user", "priorities": "priority"}
+
+
+@transforms.register("deadline")
+def deadline(argument: object) -> Transform:
+    """Time to first token allowed, for all or by class, and by prompt token: { deadline = { ttft_ms = 500 } }"""
+    if isinstance(argument, str):
+        argument = {"ttft_ms": nanoseconds(argument, "deadline") / 1_000_000}
+    given = settings("deadline", argument, ("ttft_ms", "per_prompt_token_ms", *CLASSES), EXAMPLE)
+    classes = [key for key in CLASSES if key in given]
+    if len(classes) > 1:
+        raise ExperimentError(f"deadline: give one of {' and '.join(classes)}, not both")
+    if "ttft_ms" not in given and not classes:
+        raise ExperimentError(f"deadline: there is no ttft_ms, nor {', '.join(CLASSES)}; write for instance {EXAMPLE}")
+    token = as_number(given.get("per_prompt_token_ms", 0))
+    if token is None or token < 0:
+        raise ExperimentError(
+            f"deadline: per_prompt_token_ms: {given['per_prompt_token_ms']!r} is not a number of at least 0"
+        )
+    base = pl.lit(milliseconds("deadline: ttft_ms", given["ttft_ms"]) if "ttft_ms" in given else None, pl.Float64)
+    table: dict[str, float] = {}
+    if classes:
+        place, column = f"deadline: {classes[0]}", CLASSES[classes[0]]
+        example = "{ interactive = 500, batch = 30_000 }"
+        table = {
+            name: milliseconds(f"{place}.{name}", value)
+            for name, value in entries(place, given[classes[0]], example).items()
+        }
+        names = [priority(place, name) for name in table] if column == "priority" else list(table)
+        own = pl.col(column).replace_strict(names, list(table.values()), default=None, return_dtype=pl.Float64)
+        base = pl.coalesce(own, base)
+    value = base + token * pl.col("prompt_tokens")
+
+    def set_deadlines(trace: Trace) -> Trace:
+        if table and column != "priority":
+            refuse_absent(trace, column, list(table), place)
+        return with_deadlines(trace, value)
+
+    return set_deadlines
+
+
+def with_deadlines(trace: Trace, value: pl.Expr) -> Trace:
+    """The trace with these deadlines, and a note on what they are."""
+    own = pl.col("deadline_ms")
+    replaced = trace.values(own=own.is_not_null().sum())["own"]
+    changed = trace.with_rows(trace.rows.with_columns(value.alias("deadline_ms")))
+    found = changed.values(least=own.min(), most=own.max(), none=own.is_null().sum())
+    least, most = found["least"], found["most"]
+    told = "no request has a deadline" if least is None else f"deadlines of {least:,.6g} ms"
+    notes = [told if least == most else f"{told} to {most:,.6g} ms"]
+    if found["none"] and least is not None:
+        notes.append(f"{counted(found['none'], 'request')} without one")
+    if replaced:
+        notes.append(f"{counted(replaced, 'request')} had a deadline, which is replaced")
+    return noted(changed, *notes)
+
+
+def milliseconds(place: str, value: object) -> float:
+    """A time above 0."""
+    number = as_number(value)
+    if number is None or number <= 0:
+        raise ExperimentError(f"{place}: {value!r} is not a number of milliseconds above 0")
+    return number
