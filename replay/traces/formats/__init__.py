@@ -81,8 +81,11 @@ def detected(path: Path) -> str:
         return found[0]
     if found:
         raise TraceError(f"{path}: may be {', '.join(sorted(found))}: name one of them in place of {AUTO}")
-    names = f"; it has {', '.join(look.names[:12])}" if look.names and look.kind != "folder" else ""
-    raise TraceError(f"{path}: is of no format that is known{names}: name its columns, as in `table --map`")
+    names = f": it has {', '.join(look.names[:12])}" if look.names and look.kind != "folder" else ""
+    raise TraceError(
+        f"{path}: is of no format that is known{names}; if it is a table, import it as table with "
+        "--map arrival_s=...,prompt_tokens=...,output_tokens=..."
+    )
 
 
 def makes(name: str) -> bool:
