@@ -118,14 +118,15 @@ def import_command(
 ) -> None:
     """Read SOURCE, a file or folder in a foreign FORMAT, and write it as a trace.
 
-    Rows that are no request, such as failed ones with 0 output tokens, are skipped and counted; a value that cannot be
-    read is refused.
+    Rows that are no request, such as failed ones with 0 output tokens, are skipped and counted by reason; a value that
+    cannot be read is refused. A log of your own is a table, whose columns --map names, with the unit of its times.
 
     \b
     Example:
       replay trace import auto AzureLLMInferenceTrace_conv.csv chat.parquet
       replay trace import table log.jsonl log.parquet \\
-          --map arrival_ms=ts,prompt_tokens=in,output_tokens=out,user=tenant
+          --map arrival_ms=ts,prompt_tokens=in,output_tokens=out,user=tenant \\
+          -o keep=status=200
     """
     from replay.cli.trace_settings import format_settings
     from replay.traces.formats import import_trace
@@ -134,9 +135,11 @@ def import_command(
     check_target(out, force=force)
     settings = format_settings(form, options, columns)
     made = import_trace(form, source, strict=strict, settings=settings)
-    skipped = made.rows_read - made.extent().rows
-    click.echo(f"{source}: {counted(made.rows_read, 'row')} read, {made.extent().rows:,} kept, {skipped:,} skipped")
-    finish(made, out, force=force)
+    rows = made.extent().rows
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in made.skipped.items())
+    skipped = f"{made.rows_read - rows:,} skipped" + (f" ({reasons})" if reasons else "")
+    click.echo(f"{source}: {counted(made.rows_read, 'row')} read, {rows:,} kept, {skipped}")
+    finish(made, out, force=force, told=True)
 
 
 @trace.command("export", cls=ExportCommand)
@@ -331,23 +334,24 @@ def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
     return declared
 
 
-def finish(made: Trace, out: Path, *, force: bool) -> None:
-    """Write the trace, say what it holds, and remark on what was noted."""
+def finish(made: Trace, out: Path, *, force: bool, told: bool = False) -> None:
+    """Write the trace, say what it holds, and remark on what was noted, and on what was skipped unless that is told."""
     from replay.traces.wording import duration_text
     from replay.traces.writing import write_trace
 
     write_trace(made, out, force=force)
     click.echo(f"{out}: {counted(made.extent().rows, 'request')}, span {duration_text(made.span_nanoseconds)}")
-    remark(made)
+    remark(made, told=told)
 
 
-def remark(made: Trace, further: Iterable[str] = ()) -> None:
+def remark(made: Trace, further: Iterable[str] = (), *, told: bool = False) -> None:
     """What was skipped and noted, and what is `further` to say, on stderr, unless the group was told to be quiet."""
     from replay.traces.canonical import skipped_text
 
     if (click.get_current_context().obj or {}).get("quiet"):
         return
-    for line in [skipped_text(made.skipped)] * bool(made.skipped) + made.notes + [*further]:
+    skipped = [skipped_text(made.skipped)] if made.skipped and not told else []
+    for line in [*skipped, *made.notes, *further]:
         click.echo(line, err=True)
 
 

@@ -29,6 +29,8 @@ def format_settings(form: str, options: Sequence[str], columns: str | None) -> d
     if columns is not None:
         if "map" not in {option.name for option in options_of(entry)}:
             raise ExperimentError(f"--map: {form} knows its columns; it goes with the format 'table'")
+        if "map" in given:
+            raise ExperimentError("--map and -o map are the same: leave one of them")
         given["map"] = columns
     faults = Faults(form)
     validated = validate(options_model(entry), given, "", faults)
@@ -58,6 +60,14 @@ def one_format(name: str) -> str:
     if settings:
         lines += ["", "Settings:"]
     for option in settings:
-        default = "must be given" if option.default is ... else f"default {option.default!r}"
-        lines.append(f"  {option.name}: {option.help} ({default})")
+        lines.append(f"  {option.name}: {option.help}{default_text(option.default)}")
     return "\n".join(lines)
+
+
+def default_text(default: object) -> str:
+    """What a setting is when it is not given; nothing where that is nothing."""
+    if default is ...:
+        return " (must be given)"
+    if default is None or default == "":
+        return ""
+    return f" (default: {str(default).lower() if isinstance(default, bool) else default})"

@@ -38,9 +38,56 @@ def csv(tmp_path):
 def test_import_says_the_result_on_stdout_and_remarks_on_stderr(csv, tmp_path):
     out = tmp_path / "chat.parquet"
     result = run("import", "azure", csv, out)
-    assert result.stdout == f"{csv}: 3 rows read, 2 kept, 1 skipped\n{out}: 2 requests, span 2.25 s\n"
-    assert result.stderr == "1 row skipped (zero output tokens)\ncolumns left out: NumImages\n"
+    assert result.stdout == (
+        f"{csv}: 3 rows read, 2 kept, 1 skipped (1 zero output tokens)\n{out}: 2 requests, span 2.25 s\n"
+    )
+    assert result.stderr == "columns left out: NumImages\n"
     assert read_trace(out).frame["prompt_tokens"].to_list() == [10, 30]
+
+
+def test_a_log_of_ones_own_is_imported_by_the_names_of_its_columns(tmp_path):
+    log, out = tmp_path / "log.jsonl", tmp_path / "log.parquet"
+    log.write_text(
+        '{"ts": 10535, "in": 3, "out": 5, "tenant": "a", "status": 200}\n'
+        '{"ts": 0, "in": 4, "out": 6, "tenant": "b", "status": 200}\n'
+        '{"ts": 27482, "in": 5, "out": 7, "tenant": null, "status": 200}\n'
+        '{"ts": 99999, "in": 5, "out": 0, "tenant": "a", "status": 500}\n'
+        '{"ts": 99999, "in": 5, "out": 0, "tenant": "a", "status": 200}\n'
+    )
+    columns = "arrival_ms=ts,prompt_tokens=in,output_tokens=out,user=tenant"
+    result = run("import", "table", log, out, "--map", columns, "-o", "keep=status=200")
+    assert result.stdout == (
+        f"{log}: 5 rows read, 3 kept, 2 skipped (1 status is not 200, 1 zero output tokens)\n"
+        f"{out}: 3 requests, span 27.482 s\n"
+    )
+    assert result.stderr == "1 row out of order: sorted by arrival\n"
+    assert read_trace(out).frame.select("arrival", "user").rows() == [
+        (0, "b"),
+        (10_535_000_000, "a"),
+        (27_482_000_000, None),
+    ]
+    run("import", "table", log, out, "--force", "--strict", "--map", columns, fails=TraceError)
+    run("import", "azure", log, out, "--force", "--map", columns, fails=ExperimentError)
+    run("import", "auto", log, out, "--force", "--map", columns, fails=ExperimentError)
+    wrong = run("import", "table", log, out, "--force", "-o", "kep=status=200", fails=ExperimentError)
+    assert str(wrong.exception) == "table: kep: there is no such setting; did you mean 'keep'?"
+    twice = ("--map", columns, "-o", "map=user=tenant")
+    wrong = run("import", "table", log, out, "--force", *twice, fails=ExperimentError)
+    assert str(wrong.exception) == "--map and -o map are the same: leave one of them"
+
+
+def test_formats_lists_all_and_shows_the_settings_of_one():
+    listing = run("formats").stdout
+    assert all(f"\n{name} " in f"\n{listing}" for name in formats)
+    shown = run("formats", "table").stdout
+    assert shown.startswith("table: Any CSV, JSON or Parquet file with a row for each request")
+    assert "\nSettings:\n  map: OURS=THEIRS,..." in shown
+    assert (
+        "  hash_tail: whether a prompt's last, partial block has a hash (ceil) or not (floor) (default: ceil)" in shown
+    )
+    assert "None" not in shown
+    wrong = run("formats", "tabel", fails=ExperimentError)
+    assert str(wrong.exception) == "there is no trace format 'tabel': did you mean 'table'?"
 
 
 def test_quiet_leaves_the_remarks_out(csv, tmp_path):
