@@ -87,10 +87,28 @@ EXAMPLES = {
     ),
     "copilot": Example({"a.jsonl": lines({"session_id": "a", "date": "2026-06-01", "turns": [{"llm_calls": [CALL]}]})}),
     "dynamo": Example({"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2], "request_id": "r", "priority": 1})}),
+    "guidellm": Example({"a.csv": table("timestamp,input_length,output_length", "0.5,5,5")}),
+    "llmservingsim": Example({"a.jsonl": lines({"input_toks": 5, "output_toks": 5, "arrival_time_ns": 0})}),
+    "guidellm": Example({"a.csv": table("timestamp,input_length,output_length,duration", "0.5,5,5,1.5")}),
+    "llmservingsim": Example({"a.jsonl": lines({"input_toks": 5, "output_toks": 5, "arrival_time_ns": 5})}),
     "lmcache": Example({"a.jsonl": lines({"timestamp": 0, "input": "hello", "output": "hi", "session_id": "a"})}),
     # The same names with other units: nothing in the file says which, so a person has to.
-    "mooncake": Example({"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2]})}, also=("aiperf", "dynamo", "vllm")),
+    "mooncake": Example(
+        {"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2]})}, also=("aiperf", "dynamo", "guidellm", "vllm")
+    ),
     "otel": Example({"a.json": json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]}, indent=1)}),
+    "servegen": Example(
+        {
+            "chunk-0-trace.csv": "0,0.5,1.0,Gamma,1.0,2.0\n600,0,0,,0,0\n",
+            "chunk-0-dataset.json": json.dumps({"0": {"input_tokens": "{5: 1.0}", "output_tokens": "{5: 1.0}"}}),
+        }
+    ),
+    "servegen": Example(
+        {
+            "chunk-0-trace.csv": table("0,0.1,1.0,Gamma,1.0,10.0"),
+            "chunk-0-dataset.json": json.dumps({"0": {"input_tokens": "{5: 1.0}", "output_tokens": "{5: 1.0}"}}),
+        }
+    ),
     "sharegpt": Example({"a.json": json.dumps([{"id": "a", "conversations": TALK}])}),
     "splitwise-sim": Example(
         {
@@ -109,7 +127,9 @@ EXAMPLES = {
         }
     ),
     "vidur": Example({"a.csv": table("arrived_at,num_prefill_tokens,num_decode_tokens", "0.5,5,5")}),
-    "vllm": Example({"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2]})}, also=("aiperf", "dynamo", "mooncake")),
+    "vllm": Example(
+        {"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2]})}, also=("aiperf", "dynamo", "guidellm", "mooncake")
+    ),
     "vtc": Example({"a.csv": table("req_id,req_time_s,adapter_dir,model_dir,prompt_len,output_len", "0,0.5,a,m,5,5")}),
     "weka": Example({"a.json": json.dumps(WEKA), "b.json": json.dumps(WEKA | {"id": "b"})}),
 }
