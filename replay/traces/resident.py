@@ -17,6 +17,7 @@ from replay.clock import NANOSECONDS
 
 LOOKS = 64  # within each span
 MOST_EXACT = 1_000_000  # requests
+MOST_TURNS = 3_000_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,30 +38,38 @@ class Resident:
     most_tokens: NDArray[Any]
 
 
-def paced(rows: pl.LazyFrame, *, ttft: float, tpot: float) -> pl.LazyFrame:
+def paced(rows: pl.LazyFrame, *, ttft: float, tpot: float, most_turns: int = MOST_TURNS) -> pl.LazyFrame:
     """When each request is `due`, has its `first` token and its `end`, in nanoseconds, beside prompt and output tokens.
 
     The first token comes `ttft` seconds after it is due and every further one `tpot` seconds later. A turn of a session
     is due as in a replay: at its arrival, or its think time after the end of the turn before, if that is later. The
-    order of the rows is lost.
+    order of the rows is lost. Of sessions, at most about `most_turns` turns are looked at together.
     """
     first = round(ttft * NANOSECONDS)
     service = first + ((pl.col("output_tokens") - 1) * (tpot * NANOSECONDS)).round().cast(pl.Int64)
+    lengths = ("due", "prompt_tokens", "output_tokens")
+    turns = rows.filter(pl.col("session").is_not_null())
+    parts = -(-turns.select(pl.len()).collect(engine="streaming").item() // most_turns)
+    served = [rows.filter(pl.col("session").is_null()).with_columns(due=pl.col("arrival")).select(lengths)]
+    for part in range(parts):
+        of_part = turns.filter(pl.col("session").hash() % parts == part)
+        served.append(_due(of_part, service).select(lengths).collect(engine="streaming").lazy())
+    return pl.concat(served).with_columns(first=pl.col("due") + first, end=pl.col("due") + service)
+
+
+def _due(turns: pl.LazyFrame, service: pl.Expr) -> pl.LazyFrame:
+    """When each turn of whole sessions is due, of which each takes `service` nanoseconds.
+
+    That is max(arrival, due before + what it takes). Less the sum of what all turns before it took, it is the running
+    maximum of the arrivals, each less the same.
+    """
     think = (pl.col("think_time_ms").fill_null(0) * 1_000_000).round().cast(pl.Int64)
-    alone = rows.filter(pl.col("session").is_null()).with_columns(due=pl.col("arrival"))
-    # A turn is due at max(arrival, due before + what it takes). Less the sum of what all turns before it took, that is
-    # the running maximum of the arrivals, each less the same.
-    turns = (
-        rows.filter(pl.col("session").is_not_null())
-        .select("arrival", "prompt_tokens", "output_tokens", "session", pl.col("turn").fill_null(0), think=think)
+    return (
+        turns.select("arrival", "prompt_tokens", "output_tokens", "session", pl.col("turn").fill_null(0), think=think)
         .sort("session", "turn", "arrival", maintain_order=True)
         .with_columns(taken=(service.shift(1) + pl.col("think")).over("session").fill_null(0))
         .with_columns(taken=pl.col("taken").cum_sum().over("session"))
         .with_columns(due=pl.col("taken") + (pl.col("arrival") - pl.col("taken")).cum_max().over("session"))
-    )
-    lengths = ("due", "prompt_tokens", "output_tokens")
-    return pl.concat([alone.select(lengths), turns.select(lengths)]).with_columns(
-        first=pl.col("due") + first, end=pl.col("due") + service
     )
 
 
