@@ -55,6 +55,7 @@ class Trace:
     path: str | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    history: Sequence[str] = ()  # what was done to it before it was written
     transforms: Sequence[Mapping[str, Any]] = ()
     sessions: Mapping[str, int] | None = None  # sessions, requests, with_gaps, at_once; None: it has none
     block_size: int | None = None  # tokens in a block of its prefix hashes; None where it has none

@@ -25,6 +25,7 @@ def what_was_run(findings: Findings) -> str:
             facts.append(f"arriving over {duration(trace.span_s)}")
         facts += [f"{count:,} skipped ({reason})" for reason, count in trace.skipped.items()]
         lines.append(", ".join(facts))
+        lines += [f"  - {line}" for line in trace.history]
         lines += [f"  - {_transform(change)}" for change in trace.transforms]
         lines += [f"  - {note}" for note in trace.notes]
         lines += [f"  - {line}" for line in told_of_loop(trace, open_loop=bool(manifest.get("open_loop")))]

@@ -99,7 +99,17 @@ def test_the_report_tells_what_was_run(tmp_path: Path) -> None:
         "span_s": 2.5,
         "skipped": {"zero output tokens": 2},
         "notes": ["arrivals without a zone are UTC"],
-        "transforms": [{"transform": "limit", "argument": 30, "before": extent, "after": {"rows": 30, "span": 2.5}}],
+        "history": ["imported as azure from chat.csv"],
+        "transforms": [
+            {"transform": "limit", "argument": 30, "before": extent, "after": {"rows": 30, "span": 2.5}},
+            {
+                "transform": "derive_priority",
+                "argument": {"users": {"ada": 2}, "default": 0},
+                "before": extent,
+                "after": extent,
+                "details": ["derived priority 0: 28 requests, 2: 2 requests"],
+            },
+        ],
     }
     folder = simulated_run(
         tmp_path / "run",
@@ -113,7 +123,9 @@ def test_the_report_tells_what_was_run(tmp_path: Path) -> None:
     text = (folder / "comparison.md").read_text()
     for part in (
         "trace **sample**, 30 requests, arriving over 2.50 s, 2 skipped (zero output tokens)",
+        "imported as azure from chat.csv",
         "transform limit = 30: rows 40 → 30, span 3.25 → 2.5",
+        "transform derive_priority = { users = { ada = 2 }, default = 0 }: derived priority 0: 28 requests",
         "arrivals without a zone are UTC",
         "SIMULATED",
         "`oracle`, which knows the true lengths: an upper bound",

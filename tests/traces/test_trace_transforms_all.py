@@ -129,7 +129,7 @@ def applied(trace: Trace, entries: list[dict[str, object]]) -> Trace | str:
         return str(fault)
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=rows(), entries=CHAIN)
 def test_whatever_is_applied_it_is_a_trace_and_the_same_one_from_a_scan(reading, rows: pl.DataFrame, entries):
     small = reading(rows)

@@ -21,6 +21,8 @@ def deadline(argument: object) -> Transform:
     """Time to first token allowed, for all or by class, and by prompt token: { deadline = { ttft_ms = 500 } }"""
     if isinstance(argument, str):
         argument = {"ttft_ms": nanoseconds(argument, "deadline") / 1_000_000}
+    if as_number(argument) is not None:
+        raise ExperimentError(f'deadline: {argument!r} has no unit; write "500ms", or {EXAMPLE}')
     given = settings("deadline", argument, ("ttft_ms", "per_prompt_token_ms", *CLASSES), EXAMPLE)
     classes = [key for key in CLASSES if key in given]
     if len(classes) > 1:

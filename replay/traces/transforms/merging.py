@@ -15,7 +15,6 @@ from pathlib import Path
 import polars as pl
 
 from replay.errors import ExperimentError, TraceError
-from replay.traces.canonical import skipped_text
 from replay.traces.durations import nanoseconds
 from replay.traces.reading import read_trace
 from replay.traces.table import Trace
@@ -41,43 +40,27 @@ class Merge:
         return replace(self, folder=folder)
 
     def __call__(self, trace: Trace) -> Trace:
-        others = [read_trace(self.find(file, trace)) for file in self.files]
-        names = distinct([trace.name, *(other.name for other in others)])
-        traces = [trace, *others]
+        traces = [trace, *(read_trace(self.find(file, trace)) for file in self.files)]
+        names = distinct([each.name for each in traces])
         if not self.hashes:
             traces = [without_hashes(each) for each in traces]
         refuse_other_blocks(traces, names)
-        hashed = [each for each in traces if each.block_size is not None]
-        scopes = {each.hash_scope for each in hashed}
-        large = any(each.large for each in traces)
+        scopes = {each.hash_scope for each in traces if each.block_size is not None}
         already = trace.extent().rows  # so that a trace that comes twice gets other hashes each time
-        rows = merged(
-            [
-                apart(
-                    each, name, self.offset if place else 0, f"{name} {already}" if place else "", one=len(scopes) < 2
-                )
-                for place, (each, name) in enumerate(zip(traces, names, strict=True))
-            ],
-            trace.path,
-        )
-        skipped = sum((Counter(each.skipped) for each in traces), Counter())
-        whole = replace(
-            trace,
-            large=large,
-            scratch=[each.scratch for each in traces],
-            block_size=hashed[0].block_size if hashed else None,
-            hash_scope=hashed[0].hash_scope if len(scopes) == 1 else "global",
-            hash_tail="floor" if hashed and all(each.hash_tail == "floor" for each in hashed) else "ceil",
-            rows_read=sum(each.rows_read for each in traces),
-            skipped=dict(skipped),
-            history=[
-                *trace.history,
-                *(f"{n}: {line}" for n, o in zip(names[1:], others, strict=True) for line in o.history),
-            ],
-        )
-        notes = [note for name, other in zip(names[1:], others, strict=True) for note in told(name, other)]
-        apart_as = " and ".join(f"{name}/..." for name in names)
-        return noted(settled(whole.with_rows(rows)), f"users, sessions and ids are {apart_as}", *notes)
+        parts = [
+            apart(
+                each,
+                name,
+                offset=self.offset if place else 0,
+                moved=f"{name} {already}" if place else "",
+                scopes=len(scopes),
+            )
+            for place, (each, name) in enumerate(zip(traces, names, strict=True))
+        ]
+        whole = as_one(traces, names)
+        told = f"users, sessions and ids are {' and '.join(f'{name}/...' for name in names)}"
+        notes = [note for other, name in list(zip(traces, names, strict=True))[1:] for note in remarks(other, name)]
+        return noted(settled(whole.with_rows(merged(parts, trace.path))), told, *notes)
 
     def find(self, file: str, trace: Trace) -> Path:
         """Where the file lies."""
@@ -95,6 +78,7 @@ def merge(argument: object) -> Transform:
     given = argument if isinstance(argument, dict) else {"traces": argument}
     given = settings("merge", given, ("traces", "offset", "hashes"), EXAMPLE)
     files = given.get("traces")
+    files = [files] if isinstance(files, str) else files
     if not isinstance(files, list | tuple) or not files or not all(isinstance(file, str) and file for file in files):
         raise ExperimentError(f'merge: {files!r} is not a list of traces, such as ["batch.parquet"]')
     hashes = given.get("hashes", True)
@@ -114,11 +98,29 @@ def distinct(names: Sequence[str]) -> list[str]:
     return found
 
 
-def apart(trace: Trace, name: str, offset: int, moved: str, *, one: bool) -> pl.LazyFrame:
+def as_one(traces: Sequence[Trace], names: Sequence[str]) -> Trace:
+    """What is known of the traces together, with the rows of the first."""
+    hashed = [each for each in traces if each.block_size is not None]
+    scopes = {each.hash_scope for each in hashed}
+    others = list(zip(names, traces, strict=True))[1:]
+    return replace(
+        traces[0],
+        large=any(each.large for each in traces),
+        scratch=[each.scratch for each in traces],
+        block_size=hashed[0].block_size if hashed else None,
+        hash_scope=hashed[0].hash_scope if len(scopes) == 1 else "global",
+        hash_tail="floor" if hashed and all(each.hash_tail == "floor" for each in hashed) else "ceil",
+        rows_read=sum(each.rows_read for each in traces),
+        skipped=dict(sum((Counter(each.skipped) for each in traces), Counter())),
+        history=[*traces[0].history, *(f"{name}: {line}" for name, other in others for line in other.history)],
+    )
+
+
+def apart(trace: Trace, name: str, *, offset: int, moved: str, scopes: int) -> pl.LazyFrame:
     """The rows under the trace's name, its hashes moved by a number that goes by `moved`, unless that is empty.
 
-    Where other traces' hashes are of `one` scope with these, they stay in theirs; where they are not, those of a
-    session are moved by a number of the session's own, and are global then.
+    Hashes with the scope of a session keep it where all traces have one scope; where there are more `scopes`, they are
+    moved by a number of the session's own, and are global then.
     """
     before = pl.lit(f"{name}/")
     rows = trace.rows.with_columns(
@@ -129,7 +131,7 @@ def apart(trace: Trace, name: str, offset: int, moved: str, *, one: bool) -> pl.
     )
     if trace.block_size is None:
         return rows
-    if trace.hash_scope == "session" and not one:
+    if trace.hash_scope == "session" and scopes > 1:
         shift = draw(pl.col("session"), 0, f"merge {moved}").reinterpret(signed=True)
     elif moved:
         shift = pl.lit(fnv(f"merge {moved}".encode()), pl.UInt64).reinterpret(signed=True)
@@ -168,8 +170,7 @@ def refuse_other_blocks(traces: Sequence[Trace], names: Sequence[str]) -> None:
         )
 
 
-def told(name: str, trace: Trace) -> list[str]:
+def remarks(trace: Trace, name: str) -> list[str]:
     """What is to be said of a trace that came in."""
-    lines = [f"{name}: {counted(trace.extent().rows, 'request')} of {trace.path.name} (sha256 {trace.sha256[:16]})"]
-    lines += [f"{name}: {skipped_text(trace.skipped)}"] * bool(trace.skipped)
-    return lines + [f"{name}: {note}" for note in trace.notes]
+    came = f"{counted(trace.extent().rows, 'request')} of {trace.path.name} (sha256 {trace.sha256[:16]})"
+    return [f"{name}: {line}" for line in (came, *trace.notes)]
