@@ -187,7 +187,7 @@ class Replayer:
         for skipped in self._arrivals.ended(request, now):
             turn = "an earlier turn" if request.turn is None else f"turn {request.turn}"
             how = str(request.status).replace("_", " ")
-            reason = f"{turn} of its session (request {request.request_id!r}) was {how}"
+            reason = f"{turn} of its session (row {request.row}) was {how}"
             self._set_aside(skipped, "skipped", reason)
 
     def _set_aside(self, request: Request, status: Literal["skipped", "unfinished"], reason: str) -> None:

@@ -51,6 +51,7 @@ def run(
       replay run --trace traces/sample.parquet --mode continuous --policy fifo --policy sjf
       replay run experiment.toml --set 'loads=[0.5, 1, 2, 4]'
       replay run experiment.toml --set 'without_users=["ana"]'
+      replay run experiment.toml --set open_loop=true
       replay run experiment.toml --set engine.kv_blocks=256 --set 'modes.continuous.max_running=[1, 8, 32]'
 
     Exit status: 0 done; 1 when something failed: a trace, the engine, the place for results, a cell, or every request

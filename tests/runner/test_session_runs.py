@@ -83,7 +83,7 @@ def test_every_mode_of_both_engines_keeps_the_loop(tmp_path: Path, engine: dict[
             moved[2:4] = [max(one, two) for one, two in zip(moved[2:4], thought.cast(pl.Int64).to_list(), strict=True)]
         assert (found["due"] * 1e9).round().cast(pl.Int64).to_list() == moved
         if not open_loop:
-            assert found["reason"][4] == "turn 1 of its session (request '2') was rejected"
+            assert found["reason"][4] == "turn 1 of its session (row 2) was rejected"
     told = report(done)
     loop, other = ("open", "closed") if open_loop else ("closed", "open")
     assert f"  - sessions: {loop} loop, 2 sessions with 5 requests: " in told

@@ -85,7 +85,7 @@ def test_the_rest_of_a_session_is_skipped_when_a_turn_fails() -> None:
     rows = [request(0, 0.0, 999, session="s"), request(1, 0.1, session="s"), request(2, 0.2, session="other")]
     replayed = simulate(rows, [1, 1, 1], blocks=3)
     assert replayed.column("status") == ["rejected", "skipped", "completed"]
-    assert replayed.column("reason")[1] == "an earlier turn of its session (request '0') was rejected"
+    assert replayed.column("reason")[1] == "an earlier turn of its session (row 0) was rejected"
 
 
 def test_static_mode_does_not_wait_for_a_turn_that_cannot_come() -> None:

@@ -94,7 +94,7 @@ def test_a_turn_is_due_at_its_arrival_or_when_the_one_before_is_over_and_thought
                 assert (turn.submitted, turn.admitted, turn.ended, turn.token_times) == (None, None, None, [])
                 number = "an earlier turn" if failed.turn is None else f"turn {failed.turn}"
                 how = str(failed.status).replace("_", " ")
-                assert turn.reason == f"{number} of its session (request '{failed.row}') was {how}"
+                assert turn.reason == f"{number} of its session (row {failed.row}) was {how}"
                 continue
             expected = nanoseconds(turn.arrival)
             if before is not None and before.finished is not None:
@@ -150,7 +150,7 @@ def test_a_turn_that_times_out_ends_its_session_and_no_other(
     ]
     replayed = simulate(rows, [9, 9, 1, 1, 1], mode=mode, limits=limits, **settings)
     assert replayed.column("status") == ["completed", "timed_out", "skipped", "completed", "completed"]
-    assert replayed.column("reason")[2] == "turn 4 of its session (request '1') was timed out"
+    assert replayed.column("reason")[2] == "turn 4 of its session (row 1) was timed out"
     free = simulate(
         [request(one.row, one.arrival, session=one.session, turn=one.turn) for one in rows],
         [9, 9, 1, 1, 1],
