@@ -1,28 +1,25 @@
-"""Mooncake traces (Qin et al., FAST 2025) as JSON Lines: times in milliseconds, lengths, hashes of 512-token blocks.
+"""Mooncake traces (Qin et al., FAST 2025) as JSON Lines: conversation, tool and agent, and synthetic requests.
 
-Hashes are global, and the last, partial block of a prompt has one. Many rows share an instant, because the arrivals
-were recorded in ticks; exact duplicates are requests of their own.
+`timestamp` is in milliseconds since the start of the trace, `input_length` and `output_length` are tokens, `hash_ids`
+are of blocks of 512 tokens, the same in the whole file, and the last, partial block of a prompt has one. Many rows
+share an instant, because the arrivals were recorded in ticks; exact duplicates are requests of their own. A file has
+no users and no sessions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import polars as pl
 
 from replay.traces.formats import formats
 from replay.traces.glimpse import Glimpse
-from replay.traces.json_lines import given, scan_json_lines
+from replay.traces.length_lines import LengthLines, hash_tail_of
 from replay.traces.source import Source
+from replay.traces.table import Trace
 
 BLOCK = 512
-FIELDS = {
-    "timestamp": pl.Float64(),
-    "input_length": pl.Int64(),
-    "output_length": pl.Int64(),
-    "hash_ids": pl.List(pl.Int64()),
-}
+LINES = LengthLines("timestamp", "input_length", "output_length", "hash_ids", unit="ms")
+TELL = "vLLM: --timed-trace-chunk-hash-size {0}; AIPerf: --isl-block-size {0}; replay: -o block_size={0}"
 
 
 @formats.register("mooncake")
@@ -30,16 +27,19 @@ FIELDS = {
 class Mooncake:
     """Mooncake traces (JSON Lines, times in ms, hashes of 512-token blocks)"""
 
+    block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
+    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"})
+    whole_ms: bool = field(default=False, metadata={"help": "for export: round times to whole milliseconds"})
+    fill: bool = field(default=False, metadata={"help": "for export: ids for every block of every prompt"})
+
+    def __post_init__(self) -> None:
+        hash_tail_of(self.hash_tail)
+
     def fits(self, look: Glimpse) -> bool:
-        return look.has("json lines", all_of=FIELDS)
+        return look.has("json lines", all_of=LINES.required, may=(LINES.hashes,))
 
     def read(self, path: Path) -> Source:
-        return scan_json_lines(path, FIELDS).source(
-            {
-                "arrival_ms": given("timestamp"),
-                "prompt_tokens": given("input_length"),
-                "output_tokens": given("output_length"),
-                "prefix_hashes": given("hash_ids", required=False),
-            },
-            block_size=BLOCK,
-        )
+        return LINES.read(path, block_size=self.block_size, hash_tail=hash_tail_of(self.hash_tail))
+
+    def write(self, trace: Trace, file: Path) -> list[str]:
+        return LINES.write(trace, file, self.block_size, TELL, whole=self.whole_ms, fill=self.fill)
