@@ -95,7 +95,7 @@ class Weka:
                 offset = session.next_offset
             if len(sizes) > 1:
                 raise TraceError(f"{file}: has hashes of blocks of {' and '.join(map(str, sorted(sizes)))} tokens")
-            frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+            frame = pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("arrival_ns", maintain_order=True)
             block = sizes.pop() if sizes else None
             sources.append(Source(file, frame.lazy(), block_size=block, hash_tail="floor", history=self.history()))
         if len(scopes) > 1:

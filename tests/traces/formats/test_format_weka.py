@@ -73,7 +73,10 @@ def test_a_sub_agent_is_a_session_beside_its_parents_and_counts_from_its_spawn(f
         ("a/agent_001.0/agent_002.0", 0, 15_500_000_000, "a", [8]),
         ("a", 1, 30 * 10**9, "a", [1]),
     ]
-    assert trace.notes[0] == "2 sub-agents, each a session that runs beside its parent's"
+    assert trace.notes == [
+        "2 sub-agents, each a session that runs beside its parent's",
+        "left out: the models, why an answer stopped, and what it took at the time",
+    ]
     trace = import_trace("weka", path, settings={"subagent_times": "session"})
     assert [row[0] for row in rows(trace, "arrival")] == [0, 0, 500_000_000, 2 * 10**9, 30 * 10**9]
 
