@@ -1,0 +1,105 @@
+"""Baseten's completion traces, AIPerf's `baseten_trace`, as Parquet or Arrow: prompts as text, with counts.
+
+`timestamp_start_unix_ms` is in milliseconds since 1970, `input_tokens` and `output_tokens` are counts, `prompt` is the
+text. `total_hashes`, if there, are hashes of blocks of `block_size` tokens (64 where the file does not say), and
+`provided_session_id` says which requests belong to one session; their turns follow each other in order of arrival, and
+think times are unknown. `org_id` is the user.
+
+AIPerf makes an answer of 0 tokens one of 1; here such a request has failed, and is skipped and counted, as everywhere.
+Cancelled requests (`request_canceled`) are skipped, too. What the request took at the time, and its answer's text, are
+left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from replay.errors import TraceError
+from replay.traces.delimited import refuse_folder
+from replay.traces.faults import ROW
+from replay.traces.formats import formats
+from replay.traces.glimpse import Glimpse
+from replay.traces.json_lines import given
+from replay.traces.length_lines import hash_tail_of
+from replay.traces.source import Raw, Source, first_line, is_large
+
+ARROW = b"ARROW1"
+BLOCK = 64
+NAMES = ("timestamp_start_unix_ms", "input_tokens", "output_tokens")
+
+
+@formats.register("baseten")
+@dataclass(frozen=True, slots=True)
+class Baseten:
+    """Baseten traces, as AIPerf reads them (Parquet or Arrow, text, hashes of 64-token blocks)"""
+
+    session: str = field(default="provided_session_id", metadata={"help": "the column of the sessions"})
+    block_size: int | None = field(
+        default=None, metadata={"help": f"tokens of one block, if the file does not say; else {BLOCK}", "minimum": 1}
+    )
+    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has a hash: ceil or floor"})
+
+    def __post_init__(self) -> None:
+        hash_tail_of(self.hash_tail)
+
+    def fits(self, look: Glimpse) -> bool:
+        return look.includes("parquet", all_of=NAMES)
+
+    def read(self, path: Path) -> Source:
+        raw = scan_columns(path)
+        for name, dtype in raw.rows.select(name for name in NAMES if name in raw.names).collect_schema().items():
+            if not dtype.is_integer():
+                raise TraceError(f"{path}: the column {name!r} is {dtype}, but must be whole numbers")
+        cancelled = (
+            {"cancelled": pl.col("request_canceled").cast(pl.Int64) != 0} if "request_canceled" in raw.names else {}
+        )
+        fields = {
+            "arrival_ms": given(NAMES[0]),
+            "prompt_tokens": given(NAMES[1]),
+            "output_tokens": given(NAMES[2]),
+            "user": given("org_id", required=False),
+            "session": given(self.session, required=self.session != "provided_session_id"),
+            "prompt": given("prompt", required=False),
+            "prefix_hashes": given("total_hashes", required=False),
+        }
+        return raw.source(
+            fields,
+            skips=cancelled,
+            known=("block_size", "request_canceled", "total_hashes_len"),
+            block_size=self.block_of(raw),
+            hash_tail=hash_tail_of(self.hash_tail),
+        )
+
+    def block_of(self, raw: Raw) -> int:
+        """The block size that the file says, else the one set; raises `TraceError` if the file says several."""
+        said = []
+        if "block_size" in raw.names:
+            sizes = raw.rows.select(pl.col("block_size").drop_nulls().unique().sort())
+            said = sizes.collect(engine="streaming").to_series().to_list()
+        if len(said) > 1:
+            shown = ", ".join(str(size) for size in said[:5])
+            raise TraceError(f"{raw.path}: has hashes of blocks of different sizes ({shown}); a trace has one")
+        if said and self.block_size not in (None, said[0]):
+            raise TraceError(f"{raw.path}: its hashes are of blocks of {said[0]} tokens, not {self.block_size}")
+        return int(said[0]) if said else self.block_size or BLOCK
+
+
+def scan_columns(path: Path) -> Raw:
+    """The columns of a Parquet or Arrow file, with `ROW`; raises `TraceError`."""
+    refuse_folder(path)
+
+    def misread(fault: Exception) -> TraceError:
+        return TraceError(f"{path}: cannot be read as Parquet or Arrow ({first_line(fault)})")
+
+    try:
+        with path.open("rb") as stream:
+            arrow = stream.read(len(ARROW)) == ARROW
+        rows = pl.scan_ipc(path) if arrow else pl.scan_parquet(path, hive_partitioning=False)
+        names = rows.collect_schema().names()
+    except (PolarsError, OSError, PanicException) as fault:
+        raise misread(fault) from fault
+    return Raw(path, rows.with_row_index(ROW), names, is_large(path), misread)
