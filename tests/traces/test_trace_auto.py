@@ -48,6 +48,8 @@ SPAN = {
     "attributes": [
         {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "3"}},
         {"key": "gen_ai.usage.output_tokens", "value": {"intValue": "4"}},
+        {"key": "gen_ai.conversation.id", "value": {"stringValue": "a"}},
+        {"key": "user.id", "value": {"stringValue": "u"}},
     ],
 }
 WEKA = {
@@ -65,33 +67,68 @@ CALL = {
     "duration_ms": 5.0,
     "model": "Model A",
     "result": "Success",
-    "tokens": {"prompt": 5, "completion": 5, "cached": 0},
+    "tokens": {"prompt": 600, "completion": 5, "cached": 0},
 }
-TALK = [{"from": "human", "value": "hello"}, {"from": "gpt", "value": "hi"}]
+TALK = [{"from": "human", "value": "hello " * 20}, {"from": "gpt", "value": "hi"}]
 LENGTHS = {"timestamp": 0, "input_length": 600, "output_length": 5}
 
 EXAMPLES = {
-    "aibrix": Example({"a.jsonl": lines({"timestamp": 0, "requests": [{"Prompt Length": 5, "Output Length": 5}]})}),
-    "aiperf": Example({"a.jsonl": lines({"input_length": 600, "output_length": 5, "session_id": "a", "delay": 5})}),
+    "aibrix": Example(
+        {
+            "a.jsonl": lines(
+                {
+                    "timestamp": 0,
+                    "requests": [{"Prompt Length": 5, "Output Length": 5, "prompt": "hi", "session_id": 1}],
+                }
+            )
+        }
+    ),
+    "aiperf": Example(
+        {
+            "a.jsonl": lines(
+                {"timestamp": 0, "text_input": "hello", "output_length": 5},
+                {**LENGTHS, "hash_ids": [1, 2], "session_id": "a"},
+            )
+        }
+    ),
     "azure": Example({"a.csv": table("TIMESTAMP,ContextTokens,GeneratedTokens", "2023-11-16 18:15:46.6805900,5,5")}),
-    "bailian": Example({"a.jsonl": lines({"chat_id": 1, "parent_chat_id": -1, **LENGTHS, "type": "text", "turn": 1})}),
+    "bailian": Example({"a.jsonl": lines({"chat_id": 1, "parent_chat_id": -1, **LENGTHS, "hash_ids": [1], "turn": 1})}),
     "baseten": Example(
-        {"a.parquet": pl.DataFrame({"timestamp_start_unix_ms": [1], "input_tokens": [5], "output_tokens": [5]})}
+        {
+            "a.parquet": pl.DataFrame(
+                {
+                    "timestamp_start_unix_ms": [1],
+                    "input_tokens": [70],
+                    "output_tokens": [5],
+                    "prompt": ["hello"],
+                    "total_hashes": [[1]],
+                    "org_id": ["o"],
+                    "provided_session_id": ["a"],
+                }
+            )
+        }
     ),
     "burstgpt": Example(
         {
             "a.csv": table(
-                "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type", "5,GPT-4,5,5,10,API log"
+                "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type",
+                "5,1,0.5,GPT-4,5,5,10,Conversation log",
             )
         }
     ),
     "copilot": Example({"a.jsonl": lines({"session_id": "a", "date": "2026-06-01", "turns": [{"llm_calls": [CALL]}]})}),
-    "dynamo": Example({"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2], "request_id": "r", "priority": 1})}),
-    "guidellm": Example({"a.csv": table("timestamp,input_length,output_length", "0.5,5,5")}),
-    "llmservingsim": Example({"a.jsonl": lines({"input_toks": 5, "output_toks": 5, "arrival_time_ns": 0})}),
-    "guidellm": Example({"a.csv": table("timestamp,input_length,output_length,duration", "0.5,5,5,1.5")}),
-    "llmservingsim": Example({"a.jsonl": lines({"input_toks": 5, "output_toks": 5, "arrival_time_ns": 5})}),
-    "lmcache": Example({"a.jsonl": lines({"timestamp": 0, "input": "hello", "output": "hi", "session_id": "a"})}),
+    "dynamo": Example({"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2], "session_id": "a", "request_id": "r"})}),
+    "guidellm": Example(
+        {"a.jsonl": lines({"timestamp": 0, "input_length": 600, "output_length": 5, "duration": 1, "hash_ids": [1, 2]})}
+    ),
+    "llmservingsim": Example(
+        {
+            "a.jsonl": lines(
+                {"session_id": "a", "arrival_time_ns": 5, "sub_requests": [{"input_toks": 5, "output_toks": 5}]}
+            )
+        }
+    ),
+    "lmcache": Example({"a.jsonl": lines({"timestamp": 0, "input": "hello " * 20, "output": "hi", "session_id": "a"})}),
     # The same names with other units: nothing in the file says which, so a person has to.
     "mooncake": Example(
         {"a.jsonl": lines({**LENGTHS, "hash_ids": [1, 2]})}, also=("aiperf", "dynamo", "guidellm", "vllm")
@@ -100,12 +137,6 @@ EXAMPLES = {
     "servegen": Example(
         {
             "chunk-0-trace.csv": "0,0.5,1.0,Gamma,1.0,2.0\n600,0,0,,0,0\n",
-            "chunk-0-dataset.json": json.dumps({"0": {"input_tokens": "{5: 1.0}", "output_tokens": "{5: 1.0}"}}),
-        }
-    ),
-    "servegen": Example(
-        {
-            "chunk-0-trace.csv": table("0,0.1,1.0,Gamma,1.0,10.0"),
             "chunk-0-dataset.json": json.dumps({"0": {"input_tokens": "{5: 1.0}", "output_tokens": "{5: 1.0}"}}),
         }
     ),
@@ -118,7 +149,13 @@ EXAMPLES = {
             )
         }
     ),
-    "table": Example({"a.csv": table("arrival_ms,prompt_tokens,output_tokens,user", "0,5,5,a")}),
+    "table": Example(
+        {
+            "a.csv": table(
+                "arrival_ms,prompt_tokens,output_tokens,user,session,prompt,prefix_hashes", "0,5,5,a,b,hello,1"
+            )
+        }
+    ),
     "tracelab": Example(
         {
             "a.csv": table(
@@ -133,6 +170,7 @@ EXAMPLES = {
     "vtc": Example({"a.csv": table("req_id,req_time_s,adapter_dir,model_dir,prompt_len,output_len", "0,0.5,a,m,5,5")}),
     "weka": Example({"a.json": json.dumps(WEKA), "b.json": json.dumps(WEKA | {"id": "b"})}),
 }
+NEEDED = {"sharegpt": {"rate": 1.0}, "table": {"block_size": 16}}  # settings without which an example is refused
 
 
 def test_every_format_has_an_example() -> None:
@@ -154,8 +192,7 @@ def test_a_file_is_of_its_format_or_it_is_said_of_which_it_may_be(tmp_path: Path
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_are_files_that_their_formats_read(tmp_path: Path, name: str) -> None:
-    needed = {"sharegpt": {"rate": 1.0}}.get(name, {})
-    trace = import_trace(name, EXAMPLES[name].write(tmp_path), settings=needed)
+    trace = import_trace(name, EXAMPLES[name].write(tmp_path), settings=NEEDED.get(name))
     assert trace.frame.height >= 1
     assert trace.skipped == {}
 
