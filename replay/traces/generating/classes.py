@@ -1,4 +1,4 @@
-"""Classes of service among one user's requests: how urgent each is, and what is promised it."""
+"""Classes of one user's requests: how urgent each is, what is promised it, and how long its requests are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import Field
 
+from replay.traces.generating.lengths import Lengths
 from replay.traces.generating.sections import Section
 from replay.traces.generating.zipf import picker
 
@@ -23,9 +24,21 @@ class Urgency(Section):
 
 
 class ServiceClass(Urgency):
-    """One class, and how much of the requests (or sessions) is of it, beside the `share` of each other."""
+    """One class, and how much of the requests (or sessions) is of it, beside the `share` of each other.
+
+    It may have lengths and a prefix of its own, so that what goes together in a request stays together.
+    """
 
     share: float = Field(default=1.0, gt=0)
+    prompt: Lengths | None = None
+    output: Lengths | None = None
+    prefix: str | None = None
+
+    @property
+    def own(self) -> dict[str, object]:
+        """What it says of its requests, by key."""
+        keys = (*SAID, "prompt", "output", "prefix")
+        return {key: value for key in keys if (value := getattr(self, key)) is not None}
 
 
 def class_from(classes: Sequence[ServiceClass], stream: random.Random) -> Callable[[], int]:

@@ -39,17 +39,18 @@ class Shared:
     weights: list[float] | None = None
 
     @property
-    def blocks(self) -> int:
-        """Of each copy."""
-        return len(self.copies[0])
+    def blocks(self) -> pl.Expr:
+        """Of the copy whose place is in the column `copy`; 0 without one."""
+        return self.hashes.list.len().cast(pl.Int64).fill_null(0)
 
     @property
     def hashes(self) -> pl.Expr:
         """Of the copy whose place is in the column `copy`; null without one, and where there is nothing to share."""
         kind = pl.List(pl.Int64)
-        if not self.blocks:
+        copies = [copy or None for copy in self.copies]
+        if not any(copies):
             return pl.lit(None, kind)
-        return pl.lit(pl.Series(self.copies, dtype=kind)).gather(pl.col("copy"))
+        return pl.lit(pl.Series(copies, dtype=kind)).gather(pl.col("copy"))
 
     def drawn_from(self, stream: random.Random) -> Callable[[], int]:
         """A function that draws the place of one of the copies."""
@@ -61,6 +62,11 @@ class Shared:
 
 
 NO_PREFIX = Shared([[]])
+
+
+def joined(several: Sequence[Shared]) -> Shared:
+    """The copies of one after those of the other, by place; how often each is had is another's affair."""
+    return Shared([copy for shared in several for copy in shared.copies])
 
 
 def check_tree(prefixes: Sequence[Prefix], block_size: int) -> None:
@@ -111,5 +117,5 @@ def prefix_hashes(prefixes: Sequence[Prefix], block_size: int) -> dict[str, Shar
 
 def with_prefix(table: pl.DataFrame, prefix: Shared, block_size: int) -> pl.DataFrame:
     """The rows with their copy of the prefix before the prompts that were drawn."""
-    tokens = pl.when(pl.col("copy").is_not_null()).then(prefix.blocks * block_size).otherwise(0)
-    return table.with_columns(prefix.hashes.alias("prefix_hashes"), prompt_tokens=tokens + pl.col("prompt_tokens"))
+    prompt = prefix.blocks * block_size + pl.col("prompt_tokens")
+    return table.with_columns(prefix.hashes.alias("prefix_hashes"), prompt_tokens=prompt)

@@ -7,14 +7,15 @@ leaves every other number as it was.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 import polars as pl
 
 from replay.traces.generating.arrivals import arrivals
 from replay.traces.generating.classes import SAID, class_from
 from replay.traces.generating.population import Member, members
-from replay.traces.generating.prefixes import NO_PREFIX, Shared, prefix_hashes, with_prefix
+from replay.traces.generating.prefixes import NO_PREFIX, Shared, joined, prefix_hashes, with_prefix
 from replay.traces.generating.sessions import grown
 from replay.traces.generating.specification import Spec, User
 from replay.traces.table import SCHEMA
@@ -41,8 +42,9 @@ def requests(spec: Spec) -> tuple[pl.DataFrame, list[str]]:
     prefixes = prefix_hashes(spec.prefixes, spec.block_size)
     tables, notes = [], []
     for user in spec.users:
-        prefix = NO_PREFIX if user.prefix is None else prefixes[user.prefix]
-        rows = [row for member in members(user) for row in drawn(spec, user, member, prefix)]
+        shared = [NO_PREFIX if kind.prefix is None else prefixes[kind.prefix] for kind in user.kinds]
+        prefix = joined(shared)
+        rows = [row for member in members(user) for row in drawn(spec, user, member, shared)]
         table = pl.DataFrame(rows, schema=DRAWN, orient="row")
         if user.conversation is not None and user.conversation.grows:
             table, ended = grown(table, user.conversation, prefix, spec.block_size, spec.seed)
@@ -53,10 +55,11 @@ def requests(spec: Spec) -> tuple[pl.DataFrame, list[str]]:
     return pl.concat(tables).sort("arrival_ns", maintain_order=True), notes
 
 
-def drawn(spec: Spec, user: User, member: Member, prefix: Shared) -> Iterator[tuple[object, ...]]:
+def drawn(spec: Spec, user: User, member: Member, shared: Sequence[Shared]) -> Iterator[tuple[object, ...]]:
     """What differs between the requests of one user, a row of `DRAWN` each, in order of arrival.
 
-    All turns of a session arrive with its first: whoever replays them waits for the answer to the one before. The
+    `shared` has the prefix of each kind of requests; their copies are counted on from kind to kind. All turns of a
+    session arrive with its first: whoever replays them waits for the answer to the one before. The
     first turn has a time to think only where that is always the same.
     """
 
@@ -64,19 +67,21 @@ def drawn(spec: Spec, user: User, member: Member, prefix: Shared) -> Iterator[tu
         return random.Random(f"{spec.seed}/{member.name}/{purpose}")
 
     lengths, talk = stream("lengths"), user.conversation
-    draw, copy, of_class = (
-        lengths_from(user, lengths),
-        prefix.drawn_from(lengths),
-        class_from(user.classes, stream("classes")),
-    )
+    draws = [lengths_from(kind, lengths) for kind in user.kinds]
+    copies = [prefix.drawn_from(lengths) for prefix in shared]
+    begins = [0, *accumulate(len(prefix.copies) for prefix in shared)]
+    of_class = class_from(user.classes, stream("classes"))
+    first = talk.first.counts_from(lengths) if talk and talk.first else None
     turns = talk.turns.counts_from(stream("sessions")) if talk else lambda: 1
     think = talk.think_ms.times_from(stream("think")) if talk else lambda: None
     always = talk is not None and talk.think_ms.fixed is not None
     for number, arrival in enumerate(arrivals(spec, user, member)):
         place = of_class()
         for turn in range(turns()):
-            prompt, output = draw()
-            carries, one_of = lengths.random() < user.prefix_share, copy()
+            prompt, output = draws[place]()
+            if first is not None and turn == 0:
+                prompt = first()
+            carries, one_of = lengths.random() < user.prefix_share, begins[place] + copies[place]()
             thought = think() if turn or always else None
             yield arrival, member.name, number, turn, prompt, output, one_of if carries else None, place, thought
 

@@ -21,12 +21,14 @@ FIRST, PLACES = 1 << 62, (1 << 62) - (1 << 40)  # of the hashes of sessions, whi
 class Sessions(Section):
     """A request comes `think_ms` after the one before it in its session was answered.
 
-    Where a session `grows`, a prompt holds what went before, prompts and answers; what is drawn is what is new in it.
-    A session ends early where its next prompt and answer would be more than its `context`.
+    The first prompt may be as long as `first` says, where the later ones are as the user says. Where a session `grows`,
+    a prompt holds what went before, prompts and answers; what is drawn is what is new in it. A session ends early where
+    its next prompt and answer would be more than its `context`.
     """
 
     turns: Lengths
     think_ms: Times = Times(fixed=0.0)
+    first: Lengths | None = None
     grows: bool = False
     context: int | None = Field(default=None, ge=2)
 
@@ -54,7 +56,7 @@ def grown(
     """
     session = ("user", "number")
     table = table.with_columns(pl.col("copy").first().over(session))
-    blocks = pl.when(pl.col("copy").is_not_null()).then(prefix.blocks).otherwise(0)
+    blocks = prefix.blocks
     told = (pl.col("prompt_tokens") + pl.col("output_tokens")).cum_sum().over(session)
     table = table.with_columns(prompt_tokens=blocks * block_size + told - pl.col("output_tokens"))
     kept = table

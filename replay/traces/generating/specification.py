@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +91,19 @@ class User(Urgency, Patterns):
             raise ValueError(f"burstiness must be {NARROWEST} or more where gaps are weibull")
 
     def _check_lengths(self) -> None:
-        given = [self.prompt is not None, self.output is not None]
-        if any(given) != all(given) or any(given) == (self.lengths is not None):
-            raise ValueError("give prompt and output, or lengths, which has both")
-        largest = self.largest[1]
-        for place, told in (("", self), *((f"classes.{place}: ", told) for place, told in enumerate(self.classes))):
-            if told.max_tokens is not None and told.max_tokens < largest:
-                raise ValueError(f"{place}max_tokens = {told.max_tokens} is less than output.most = {largest}")
+        for number, kind in enumerate(self.kinds):
+            place = f"classes.{number}: " if self.classes else ""
+            given = [kind.prompt is not None, kind.output is not None]
+            if any(given) != all(given) or any(given) == (kind.lengths is not None):
+                raise ValueError(f"{place}give prompt and output, or lengths, which has both")
+            largest = kind.largest[1]
+            if kind.max_tokens is not None and kind.max_tokens < largest:
+                raise ValueError(f"{place}max_tokens = {kind.max_tokens} is less than output.most = {largest}")
+
+    @property
+    def kinds(self) -> list[User]:
+        """The user as each class has it; the user alone where there are no classes."""
+        return [self.model_copy(update=each.own) for each in self.classes] or [self]
 
     @property
     def largest(self) -> tuple[float, float]:
@@ -133,20 +140,24 @@ class Spec(Common):
         check_tree(self.prefixes, self.block_size)
         names = [prefix.name for prefix in self.prefixes]
         for user in self.users:
-            if user.prefix is not None and user.prefix not in names:
-                raise ValueError(
-                    f"user {user.name!r}: there is no prefix {user.prefix!r}: {nearest(user.prefix, names)}"
-                )
             if user.start >= self.duration:
                 raise ValueError(f"user {user.name!r}: starts when the duration is over")
-            context = user.conversation.context if user.conversation else None
-            first = self.prefix_tokens(user.prefix) + sum(user.largest)
-            if context is not None and context < first:
-                raise ValueError(f"user {user.name!r}: context = {context} is less than a first turn may be, {first}")
+            for kind in user.kinds:
+                self._check_kind(kind, names)
         given = [name for user in self.users for name in user.names]
         if len(set(given)) < len(given):
             raise ValueError("two users have the same name")
         return self
+
+    def _check_kind(self, user: User, names: Sequence[str]) -> None:
+        if user.prefix is not None and user.prefix not in names:
+            raise ValueError(f"user {user.name!r}: there is no prefix {user.prefix!r}: {nearest(user.prefix, names)}")
+        if (talk := user.conversation) is None or talk.context is None:
+            return
+        prompt, output = user.largest
+        first = self.prefix_tokens(user.prefix) + (talk.first.largest if talk.first else prompt) + output
+        if talk.context < first:
+            raise ValueError(f"user {user.name!r}: context = {talk.context} is less than a first turn may be, {first}")
 
     def prefix_tokens(self, name: str | None) -> int:
         """The tokens of a prefix and of all above it; 0 of none."""
