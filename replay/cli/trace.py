@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from replay.cli.trace_fit import fit_command
+
 if TYPE_CHECKING:
     from replay.traces.table import Trace
     from replay.traces.transforms import Declared
@@ -310,6 +312,9 @@ def generate_command(spec: Path, out: Path | None, *, force: bool) -> None:
     out = out or spec.with_suffix(".parquet")
     check_target(out, force=force)
     finish(generate_trace(spec), out, force=force)
+
+
+trace.add_command(fit_command)
 
 
 def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
