@@ -297,9 +297,10 @@ def generate_command(spec: Path, out: Path | None, *, force: bool) -> None:
       patterns       diurnal, spikes, on_off
       lengths        prompt, output; or both at once: lengths = { trace }
       urgency        priority, slo, deadline_ms, max_tokens, or some of each in
-                     classes = [{ slo, priority, ..., share }, ...]
+                     classes = [{ slo, priority, ..., prompt, output,
+                     prefix, share }, ...]
       prefixes       prefix, prefix_share
-      sessions       sessions = { turns, think_ms, grows, context }
+      sessions       sessions = { turns, first, think_ms, grows, context }
 
     \b
     Example:

@@ -13,8 +13,13 @@ from click.testing import CliRunner
 from replay.cli.trace import trace as trace_commands
 from replay.clock import NANOSECONDS
 from replay.traces.generate import generate_trace
+from replay.traces.generating.classes import ServiceClass
 from replay.traces.generating.lengths import FORMS
+from replay.traces.generating.patterns import Diurnal, OnOff, Spike
+from replay.traces.generating.prefixes import Prefix
+from replay.traces.generating.rates import Phase
 from replay.traces.generating.sections import Section
+from replay.traces.generating.sessions import ClosedLoop, Sessions
 from replay.traces.generating.specification import Spec, User
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +61,7 @@ def test_every_block_makes_what_the_page_says(frames):
     assert set(frames["customer"]["priority"]) == {0, 1}
     assert frames["chat"]["prefix_hashes"].drop_nulls().n_unique() == 20
     coder = frames["coder"].filter(pl.col("user") == "coder")
+    assert coder.filter(pl.col("turn") == 0)["prompt_tokens"].unique().to_list() == [2048 + 3000]
     assert (coder["prompt_tokens"] + coder["output_tokens"]).max() <= 32_768
     assert frames["coder"].filter(pl.col("user") == "load").height == 16 * 50
 
@@ -64,7 +70,11 @@ def words(table: type[Section]) -> set[str]:
     return set(table.model_fields)
 
 
-@pytest.mark.parametrize("word", sorted((words(User) | words(Spec) | FORMS.keys()) - {"users", "prefixes"}))
+TABLES = (User, Spec, ServiceClass, Sessions, ClosedLoop, Phase, Prefix, Diurnal, Spike, OnOff)
+WORDS = FORMS.keys() | {word for table in TABLES for word in words(table)} - {"users", "prefixes"}
+
+
+@pytest.mark.parametrize("word", sorted(WORDS))
 def test_the_page_and_the_help_know_every_word(word):
     help_text = CliRunner().invoke(trace_commands, ["generate", "-h"]).stdout
     for text in (PAGE, help_text):

@@ -19,6 +19,7 @@ from replay.clock import NANOSECONDS
 from replay.traces.generate import generate_trace
 from replay.traces.generating.gaps import FAMILIES, weibull_shape
 from replay.traces.generating.lengths import Lengths, Times
+from replay.traces.generating.patterns import OnOff
 from replay.traces.generating.renewals import Window, window_arrivals
 from replay.traces.generating.zipf import Share, split
 from replay.traces.table import Trace
@@ -168,6 +169,19 @@ def test_on_and_off_stretches_have_their_duty(generated):
     # a silence is longer than a second as often as an off stretch is, but for gaps of a tenth of a second within one
     silences = (frame["arrival"].diff() > NANOSECONDS).sum()
     assert silences == pytest.approx(1000 * math.exp(-1 / 15), abs=ERRORS * 1000**0.5)
+
+
+@pytest.mark.parametrize("stretches", ["exponential", "fixed"])
+def test_the_beginning_falls_anywhere_in_the_stretches(stretches):
+    pattern = OnOff(on="5s", off="15s", stretches=stretches)
+    firsts = [next(pattern.factors(0, random.Random(seed))) for seed in range(4000)]
+    on = [first.lasts / NANOSECONDS for first in firsts if first.rate]
+    off = [first.lasts / NANOSECONDS for first in firsts if not first.rate]
+    assert len(on) == pytest.approx(1000, abs=ERRORS * 750**0.5)
+    # what is left of an exponential stretch is as long as a whole one, of a fixed one half as long
+    for lasts, whole in ((on, 5), (off, 15)):
+        left, spread = (whole, whole) if stretches == "exponential" else (whole / 2, whole / 12**0.5)
+        assert statistics.fmean(lasts) == pytest.approx(left, abs=ERRORS * spread / len(lasts) ** 0.5)
 
 
 def test_fixed_stretches_come_at_a_steady_beat(generated):

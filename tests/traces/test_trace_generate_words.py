@@ -128,6 +128,27 @@ def test_requests_are_of_one_of_some_classes(generated):
     }
 
 
+def test_a_class_may_have_lengths_and_a_prefix_of_its_own(generated):
+    prefixes = '[[prefixes]]\nname = "p"\ntokens = 16\ncopies = 2\n[[prefixes]]\nname = "q"\ntokens = 32\n'
+    classes = (
+        'prefix = "p"\n'
+        'classes = [{ slo = "long", prompt = 500, output = 9 }, { slo = "short", prefix = "q" }, { slo = "plain" }]\n'
+    )
+    frame = generated('duration = "1s"\n' + prefixes + USER + classes + "count = 300\n").frame
+    found = frame.group_by("slo", "prompt_tokens", "output_tokens").agg(pl.col("prefix_hashes").unique()).rows()
+    assert {row[:3]: sorted(row[3]) for row in found} == {
+        ("long", 516, 9): [[0], [1]],
+        ("short", 52, 7): [[2, 3]],
+        ("plain", 36, 7): [[0], [1]],
+    }
+
+
+def test_a_first_prompt_may_be_longer_than_those_after_it(generated):
+    spec = 'duration = "1s"\n' + USER + "count = 1\nsessions = {{ turns = 3, first = 300, grows = {} }}\n"
+    assert generated(spec.format("false")).frame["prompt_tokens"].to_list() == [300, 20, 20]
+    assert generated(spec.format("true")).frame["prompt_tokens"].to_list() == [300, 327, 354]
+
+
 def test_a_session_keeps_its_class(generated):
     classes = 'classes = [{ slo = "x" }, { slo = "y" }]\nsessions = { turns = 3 }\n'
     frame = generated('duration = "1s"\n' + USER + classes + "count = 50\n").frame
@@ -280,6 +301,9 @@ BARE = '[[users]]\nname = "a"\nrate = 1.0\n'
         (BARE + "output = 1\nprompt = 0", "users.0.prompt.fixed: must be 1 or more"),
         (BARE + 'output = 1\nprompt = "9"', "users.0.prompt: must be a table"),
         (USER + "rate = 1.0\nclasses = [{ max_tokens = 3 }]", "users.0: classes.0: max_tokens = 3 is less"),
+        (USER + "rate = 1.0\nclasses = [{ output = 9, max_tokens = 8 }]", "classes.0: max_tokens = 8 is less than"),
+        (BARE + "classes = [{ output = 9 }]", "users.0: classes.0: give prompt and output, or lengths"),
+        (USER + 'rate = 1.0\nclasses = [{ prefix = "p" }]', "user 'a': there is no prefix 'p'"),
         (USER + "rate = 1.0\nclasses = [{ shares = 3 }]", "users.0.classes.0.shares: there is no such"),
         (USER + "rate = 1.0\nsessions = { turns = 2, context = 99 }", "users.0.sessions: context goes with grows"),
         (USER + "rate = 1.0\nsessions = { turns = 2, grows = true, context = 26 }", "context = 26 is less than a"),
