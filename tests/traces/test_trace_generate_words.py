@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from replay.arrivals import Arrivals
@@ -16,7 +16,9 @@ from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError
 from replay.traces.describe import describe
 from replay.traces.generate import generate_trace
+from replay.traces.generating.arrivals import arrivals
 from replay.traces.generating.patterns import Diurnal, Spike
+from replay.traces.generating.population import members
 from replay.traces.generating.rates import Piece, crossings, multiplied
 from replay.traces.generating.specification import checked_spec
 from replay.traces.table import Trace
@@ -66,6 +68,32 @@ def test_a_product_lasts_as_long_and_lies_between_its_bounds(rates, factors):
     most = max(max(first, last) for _, first, last in rates) * max(1, *(max(first, last) for _, first, last in factors))
     ends = [end for part in product for end in (part.rate, part.rate + part.slope * part.lasts)]
     assert all(-1e-6 <= end <= most + 1e-6 for end in ends)
+
+
+@settings(max_examples=60)
+@given(
+    st.floats(0.02, 9),
+    st.tuples(st.floats(0.1, 60), st.floats(0.1, 60), st.sampled_from(["exponential", "fixed"])),
+    st.tuples(st.floats(0, 90), st.floats(0.1, 20), st.floats(0.01, 50)),
+    st.integers(0, 10**6),
+)
+def test_a_count_is_kept_to_the_last_request_within_the_users_time(burstiness, stretches, spike, seed):
+    on, off, kind = stretches
+    at, lasts, times = spike
+    user = {
+        **{"name": "a", "prompt": 1, "output": 1, "count": 30, "burstiness": burstiness, "start": 10, "stop": 90},
+        "on_off": {"on": on, "off": off, "stretches": kind},
+        "spikes": [{"at": at, "lasts": lasts, "times": times}],
+    }
+    spec = checked_spec({"seed": seed, "duration": 100, "users": [user]}, "here")
+    (member,) = members(spec.users[0])
+    try:
+        found = list(arrivals(spec, spec.users[0], member))
+    except ExperimentError:
+        assume(False)  # never on between the two instants
+    assert len(found) == 30
+    assert found == sorted(found)
+    assert 10 * NANOSECONDS <= found[0] <= found[-1] <= 90 * NANOSECONDS
 
 
 def test_a_wave_is_high_at_its_peak_and_low_half_a_period_later():
@@ -298,6 +326,11 @@ BARE = '[[users]]\nname = "a"\nrate = 1.0\n'
         (BARE + "output = 1\nprompt = { zipf = { exponent = 1.0 } }", "users.0.prompt.zipf.most: is required"),
         (BARE + "output = 1\nprompt = { zipf = { exponent = 1.0, least = 9, most = 3 } }", "prompt.zipf: least = 9"),
         (BARE + "output = 1\nprompt = { exponential = 9 }", "users.0.prompt.exponential: there is no such key"),
+        (BARE + "output = 1\nprompt = { quantiles = [1, inf] }", "users.0.prompt.quantiles.1: must be a finite number"),
+        (BARE + "output = 1\nprompt = { median = nan, most = 3 }", "users.0.prompt.median: must be a finite number"),
+        (USER + "rate = inf", "users.0.rate: must be a finite number"),
+        (USER + "rate = 1.0\ncopies = 1_000_000_000", "users.0.copies: must be 1000000 or less"),
+        (BARE + "output = true\nprompt = 1", "users.0.output: must be a table"),
         (BARE + "output = 1\nprompt = 0", "users.0.prompt.fixed: must be 1 or more"),
         (BARE + 'output = 1\nprompt = "9"', "users.0.prompt: must be a table"),
         (USER + "rate = 1.0\nclasses = [{ max_tokens = 3 }]", "users.0: classes.0: max_tokens = 3 is less"),

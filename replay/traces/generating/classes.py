@@ -9,7 +9,7 @@ from pydantic import Field
 
 from replay.traces.generating.lengths import Lengths
 from replay.traces.generating.sections import Section
-from replay.traces.generating.zipf import picker
+from replay.traces.generating.zipf import cumulated, picker
 
 SAID = ("slo", "priority", "deadline_ms", "max_tokens")  # what a class may say; what it does not, the user says
 
@@ -45,4 +45,4 @@ def class_from(classes: Sequence[ServiceClass], stream: random.Random) -> Callab
     """A function that draws the place of a class; always 0 where there is but one."""
     if len(classes) < 2:
         return lambda: 0
-    return picker([each.share for each in classes], stream)
+    return picker(cumulated(each.share for each in classes), stream)

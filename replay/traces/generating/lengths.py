@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from replay.traces.generating.samples import Empirical
 from replay.traces.generating.sections import Count, Section
-from replay.traces.generating.zipf import picker
+from replay.traces.generating.zipf import cumulated, picker
 
 Draw = Callable[[], float]
 Amount = Annotated[float, Field(ge=0)]
@@ -36,8 +36,8 @@ class Zipf(Section):
         return self
 
     @cached_property
-    def weights(self) -> list[float]:
-        return [value**-self.exponent for value in range(self.least, self.most + 1)]
+    def upto(self) -> list[float]:
+        return cumulated(value**-self.exponent for value in range(self.least, self.most + 1))
 
 
 class Amounts(Section):
@@ -184,7 +184,7 @@ def exponential(amounts: Times, stream: random.Random) -> Draw:
 def zipf(amounts: Lengths, stream: random.Random) -> Draw:
     law = amounts.zipf
     assert law is not None, "the form was chosen by its key"
-    pick = picker(law.weights, stream)
+    pick = picker(law.upto, stream)
     return lambda: law.least + pick()
 
 

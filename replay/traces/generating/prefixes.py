@@ -11,8 +11,8 @@ import polars as pl
 from pydantic import Field
 
 from replay.registry import nearest
-from replay.traces.generating.sections import Section
-from replay.traces.generating.zipf import Share, picker
+from replay.traces.generating.sections import MOST_COPIES, Section
+from replay.traces.generating.zipf import Share, cumulated, picker
 
 Hashes = list[int]
 
@@ -27,7 +27,7 @@ class Prefix(Section):
     name: str
     tokens: int = Field(ge=1)
     parent: str | None = None
-    copies: int = Field(default=1, ge=1)
+    copies: int = Field(default=1, ge=1, le=MOST_COPIES)
     share: Share | None = None
 
 
@@ -58,7 +58,7 @@ class Shared:
             return lambda: 0
         if self.weights is None:
             return lambda: stream.randrange(len(self.copies))
-        return picker(self.weights, stream)
+        return picker(cumulated(self.weights), stream)
 
 
 NO_PREFIX = Shared([[]])

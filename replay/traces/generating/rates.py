@@ -95,7 +95,7 @@ def crossings(pieces: Iterable[Piece], begin: float, following: Callable[[Piece,
         if within > 0:
             if wanted is None:
                 wanted = following(piece, 0.0)
-            while wanted - before <= within:
+            while wanted <= before + within:  # as the pieces are added up, so that all of them hold what they come to
                 yield begin + reached(wanted - before, piece.rate / NANOSECONDS, piece.slope / NANOSECONDS)
                 wanted = following(piece, wanted)
         before, begin = before + within, begin + piece.lasts

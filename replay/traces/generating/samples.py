@@ -17,7 +17,7 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 from replay.errors import ReplayError
 from replay.registry import nearest
 from replay.traces.generating.sections import Section
-from replay.traces.generating.zipf import picker
+from replay.traces.generating.zipf import cumulated, picker
 from replay.traces.reading import read_trace
 from replay.traces.table import COLUMNS, Trace
 
@@ -48,14 +48,14 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values, or rows of values, and how often each was seen."""
+    """Values, or rows of values, and how often each was seen: the sum up to each."""
 
     values: list[Any]
-    weights: list[int]
+    upto: list[float]
 
     def drawn_from(self, stream: random.Random) -> Callable[[], Any]:
         """A function that draws one."""
-        pick = picker(self.weights, stream)
+        pick = picker(self.upto, stream)
         return lambda: self.values[pick()]
 
 
@@ -64,7 +64,7 @@ def sample(rows: pl.LazyFrame, *columns: str) -> Sample:
     counts = rows.select(columns).drop_nulls().group_by(columns).agg(pl.len().alias("__seen"))
     found = counts.sort(columns).collect(engine="streaming")
     values = found[columns[0]].to_list() if len(columns) == 1 else found.select(columns).rows()
-    return Sample(values, found["__seen"].to_list())
+    return Sample(values, cumulated(found["__seen"]))
 
 
 class Empirical(Section):

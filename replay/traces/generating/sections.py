@@ -14,6 +14,7 @@ from replay.errors import ExperimentError
 from replay.registry import nearest
 from replay.traces.durations import nanoseconds
 
+MOST_COPIES = 1_000_000
 TICK = 1_000  # arrivals are drawn to the microsecond: finer digits could differ between two machines' logarithms
 
 

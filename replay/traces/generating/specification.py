@@ -22,7 +22,7 @@ from replay.traces.generating.patterns import Common, Patterns
 from replay.traces.generating.prefixes import Prefix, check_tree
 from replay.traces.generating.rates import Phase
 from replay.traces.generating.samples import Pairs, Traces
-from replay.traces.generating.sections import TICK, Duration, Stretch, spec_faults
+from replay.traces.generating.sections import MOST_COPIES, TICK, Duration, Stretch, spec_faults
 from replay.traces.generating.sessions import ClosedLoop, Sessions
 from replay.traces.generating.zipf import Share
 
@@ -43,7 +43,7 @@ class User(Urgency, Patterns):
     """
 
     name: str
-    copies: int = Field(default=1, ge=1)
+    copies: int = Field(default=1, ge=1, le=MOST_COPIES)
     share: Share | None = None
     count: int | None = Field(default=None, ge=1)
     rate: float | None = Field(default=None, gt=0)

@@ -25,9 +25,13 @@ class Share(Section):
         return [weight / total for weight in raw]
 
 
-def picker(weights: Iterable[float], stream: random.Random) -> Callable[[], int]:
-    """Draws places, each as often as its weight says."""
-    upto = list(accumulate(weights))
+def cumulated(weights: Iterable[float]) -> list[float]:
+    """What the weights come to, up to each place: what `picker` draws by."""
+    return list(accumulate(weights))
+
+
+def picker(upto: Sequence[float], stream: random.Random) -> Callable[[], int]:
+    """Draws places, each as often as its weight says, which is what is added to `upto` there."""
     last = len(upto) - 1
 
     def pick() -> int:
