@@ -58,7 +58,7 @@ def test_an_arm_that_names_a_mode_a_policy_or_a_predictor_has_only_that() -> Non
         ({'says =': 'statistic = "p42"\nsays ='}, "claims[0].statistic: e2e has no statistic 'p42'"),
         ({'over = "fifo"': 'over = "lifo"'}, "ours: there is no arm 'lifo'"),
         ({"fixed = 8": "fixd = 8"}, "workload: users.0.prompt.fixd: there is no such key: did you mean 'fixed'?"),
-        ({"[workload]": "[workloads.x]", "workload.users": "workloads.y.users"}, "workload x: users: Field required"),
+        ({"[workload]": "[workloads.x]", "workload.users": "workloads.y.users"}, "workload x: users: is required"),
         ({'recorded = "holds"': 'recorded = "fails"'}, "claims[0].reason: is required where the claim is recorded"),
         ({'result = "holds"': 'result = "not reproduced"'}, 'outcome.result: is "holds" by what is recorded of the'),
         ({'says =': 'whose = "ours"\nsays ='}, "claims: are all ours; one at least must be the paper's"),
