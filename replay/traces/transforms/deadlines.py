@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from replay.errors import ExperimentError
@@ -9,6 +11,7 @@ from replay.traces.durations import nanoseconds
 from replay.traces.table import Trace
 from replay.traces.transforms.arguments import as_number, entries, settings
 from replay.traces.transforms.declaring import Transform, noted, transforms
+from replay.traces.transforms.lookup import looked_up
 from replay.traces.transforms.priorities import priority, refuse_absent
 from replay.traces.wording import counted
 
@@ -29,31 +32,29 @@ def deadline(argument: object) -> Transform:
         raise ExperimentError(f"deadline: give one of {' and '.join(classes)}, not both")
     if "ttft_ms" not in given and not classes:
         raise ExperimentError(f"deadline: there is no ttft_ms, nor {', '.join(CLASSES)}; write for instance {EXAMPLE}")
-    token = as_number(given.get("per_prompt_token_ms", 0))
-    if token is None or token < 0:
-        raise ExperimentError(
-            f"deadline: per_prompt_token_ms: {given['per_prompt_token_ms']!r} is not a number of at least 0"
-        )
+    each = as_number(given.get("per_prompt_token_ms", 0))
+    if each is None or each < 0:
+        found = given["per_prompt_token_ms"]
+        raise ExperimentError(f"deadline: per_prompt_token_ms: {found!r} is not a number of at least 0")
     base = pl.lit(milliseconds("deadline: ttft_ms", given["ttft_ms"]) if "ttft_ms" in given else None, pl.Float64)
-    table: dict[str, float] = {}
-    if classes:
-        place, column = f"deadline: {classes[0]}", CLASSES[classes[0]]
-        example = "{ interactive = 500, batch = 30_000 }"
-        table = {
-            name: milliseconds(f"{place}.{name}", value)
-            for name, value in entries(place, given[classes[0]], example).items()
-        }
-        names = [priority(place, name) for name in table] if column == "priority" else list(table)
-        own = pl.col(column).replace_strict(names, list(table.values()), default=None, return_dtype=pl.Float64)
-        base = pl.coalesce(own, base)
-    value = base + token * pl.col("prompt_tokens")
+    tokens = each * pl.col("prompt_tokens")
+    return by_class(given, classes[0], base, tokens) if classes else lambda trace: with_deadlines(trace, base + tokens)
 
-    def set_deadlines(trace: Trace) -> Trace:
-        if table and column != "priority":
-            refuse_absent(trace, column, list(table), place)
+
+def by_class(given: dict[str, Any], kind: str, base: pl.Expr, tokens: pl.Expr) -> Transform:
+    """Instead of `base` what is given for a class, a user or a priority, and what comes for the prompt's tokens."""
+    place, column = f"deadline: {kind}", CLASSES[kind]
+    table = entries(place, given[kind], "{ interactive = 500, batch = 30_000 }")
+    times = {name: milliseconds(f"{place}.{name}", value) for name, value in table.items()}
+    named = {priority(place, name) if column == "priority" else name: value for name, value in times.items()}
+    value = pl.coalesce(looked_up(pl.col(column), named, pl.Float64()), base) + tokens
+
+    def derive(trace: Trace) -> Trace:
+        if column != "priority":
+            refuse_absent(trace, column, list(times), place)
         return with_deadlines(trace, value)
 
-    return set_deadlines
+    return derive
 
 
 def with_deadlines(trace: Trace, value: pl.Expr) -> Trace:

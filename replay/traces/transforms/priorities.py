@@ -16,6 +16,7 @@ from replay.traces.table import Trace
 from replay.traces.transforms.arguments import as_number, choice, entries, one_of, settings, whole
 from replay.traces.transforms.declaring import Transform, noted, settled, transforms
 from replay.traces.transforms.drawing import drawn
+from replay.traces.transforms.lookup import looked_up
 from replay.traces.wording import counted
 
 LENGTHS = ("prompt_tokens", "output_tokens", "max_tokens")
@@ -63,7 +64,7 @@ def by_name(given: dict[str, Any], way: str) -> Transform:
         name: priority(f"{place}.{name}", value) for name, value in entries(place, given[way], "{ ada = 2 }").items()
     }
     default = priority("derive_priority: default", given.get("default", 0))
-    value = pl.col(column).replace_strict(list(table), list(table.values()), default=default, return_dtype=pl.Int64)
+    value = looked_up(pl.col(column), table, pl.Int64()).fill_null(default)
 
     def derive(trace: Trace) -> Trace:
         refuse_absent(trace, column, list(table), place)
@@ -82,7 +83,7 @@ def at_random(given: dict[str, Any]) -> Transform:
     names = EACH[choice("derive_priority: each", given.get("each", "request"), tuple(EACH))]
     seed = whole("derive_priority: seed", given.get("seed", 0), 0)
     place_of = drawn(names, seed, "derive_priority", [weight or 0.0 for weight in weights.values()])
-    value = place_of.replace_strict(list(range(len(weights))), list(weights), return_dtype=pl.Int64)
+    value = looked_up(place_of, dict(enumerate(weights)), pl.Int64())
     return lambda trace: with_priorities(trace, value)
 
 
