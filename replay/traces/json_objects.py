@@ -106,7 +106,7 @@ def streamed(path: Path, schema: dict[str, pl.DataType], rows: Rows, **known: An
         made = iter(rows())
         try:
             while batch := list(islice(made, ROWS)):
-                frame = pl.DataFrame(batch, schema=schema, orient="row")
+                frame = pl.DataFrame(dict(zip(schema, zip(*batch, strict=True), strict=True)), schema=schema)
                 frame = frame.select(columns) if columns is not None else frame
                 yield frame.filter(predicate) if predicate is not None else frame
         except TraceError as fault:
