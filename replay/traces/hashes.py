@@ -11,8 +11,10 @@ from replay.traces.wording import counted
 
 def leave_out_surplus(source: Source) -> None:
     """Leave out hashes of blocks that lie beyond the prompt's end, and note in how many rows there were some."""
-    if source.block_size is None or "prefix_hashes" not in source.rows.collect_schema():
-        return
+    schema = source.rows.collect_schema()
+    counts, lists = schema.get("prompt_tokens"), schema.get("prefix_hashes")
+    if source.block_size is None or counts is None or not counts.is_integer() or not isinstance(lists, pl.List):
+        return  # columns of another type are refused, by name, when all of them are looked at
     hashes, most = pl.col("prefix_hashes"), blocks(pl.col("prompt_tokens"), source.block_size, source.hash_tail)
     count = source.rows.select((hashes.list.len() > most).sum()).collect(engine="streaming").item()
     if count:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 
+import polars as pl
 import pytest
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.canonical import canonical_trace
 from replay.traces.formats import formats, import_trace
+from replay.traces.source import Source
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens"
 
@@ -175,3 +178,10 @@ def test_rows_of_a_log_that_say_nothing_are_skipped_by_reason_or_refused(file):
     }
     with pytest.raises(TraceError, match=r"trace\.csv, row 1 \(counted from 0\): no arrival, which --strict refuses"):
         import_trace("azure", path, strict=True)
+
+
+def test_hashes_beside_lengths_that_are_text_are_refused_by_the_lengths(tmp_path):
+    frame = pl.DataFrame({"arrival_ms": [0], "prompt_tokens": ["5"], "output_tokens": [1], "prefix_hashes": [[1]]})
+    source = Source(tmp_path / "log", frame.lazy(), block_size=16)
+    with pytest.raises(TraceError, match=r"column 'prompt_tokens' is String, but must be whole numbers"):
+        canonical_trace("log", tmp_path / "log", [source], "")
