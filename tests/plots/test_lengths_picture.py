@@ -45,3 +45,12 @@ def test_the_title_says_the_middle_and_the_longest() -> None:
     )
     alike = trace_of([0, 1], prompt_tokens=[64, 64], output_tokens=[8, 8])
     assert title(figure_of("lengths", alike)) == "Every prompt has 64 tokens and every answer 8"
+
+
+def test_histograms_have_no_empty_bin_for_want_of_a_whole_number() -> None:
+    """Ten bins a decade, half a token off: 1 to 5 have one each (edges 1.26, 2, 3.16, 3.98, 5.01, 6.31), then 6 and 7,
+    8 and 9, and 10 to 12 share one (7.94, 10, 12.59)."""
+    found = lengths(trace_of([0.0] * 12, prompt_tokens=list(range(1, 13))).rows, "prompt_tokens")
+    counts, edges = found.histogram(10)
+    assert edges.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 7.5, 9.5, 12.5]
+    assert counts.tolist() == [1, 1, 1, 1, 1, 2, 2, 3]

@@ -32,11 +32,11 @@ def number_text(number: float) -> str:
 
 
 def tick_text(number: float, _: object = None) -> str:
-    """A tick of an axis: `0.5`, `1,000`, `2M`, `1.5G`."""
+    """A tick of an axis: `1e-5`, `0.5`, `1,000`, `2M`, `1.5G`."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if abs(number) >= size:
             return f"{number / size:,.6g}{letter}"
-    return f"{number:,.6g}"
+    return f"{number:,.6g}".replace("e-0", "e-")
 
 
 def name_text(name: str) -> str:

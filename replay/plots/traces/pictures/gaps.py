@@ -23,6 +23,7 @@ from replay.traces.wording import counted
 
 PER_DECADE = 60  # bins, whose longest gaps are within 4 % of each other
 FEW = 10  # gaps of which nothing can be said
+FEWEST = 0.003  # of the gaps may be shorter than an axis shows
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,7 +79,9 @@ def draw_gaps(trace: Trace) -> Figure | str:
     lengths, shares = found.lengths / unit.size, found.up_to / found.count
     mean = found.mean / unit.size
     _shares(left, lengths, shares, found.zero / found.count, mean)
-    scale(left, "x", [min(lengths[0], mean / 20), max(lengths[-1], 5 * mean)], f"gap, {unit.name}")
+    few = found.zero + FEWEST * (found.count - found.zero)
+    shortest = lengths[np.searchsorted(found.up_to, few)]  # the axis begins where there is something to see
+    scale(left, "x", [min(shortest, mean / 20), max(lengths[-1], 5 * mean)], f"gap, {unit.name}")
     _tail(right, lengths, shares, found, mean)
     right.set_xlabel(f"gap, {unit.name}")
     entries = [
@@ -93,7 +96,7 @@ def draw_gaps(trace: Trace) -> Figure | str:
 
 def _title(found: Gaps) -> str:
     stray = 1 / sqrt(found.count)  # of the estimate, if arrivals are Poisson's
-    cv = f"CV {found.cv:.2f}, Poisson 1 ± {stray:.2f}"
+    cv = f"CV {found.cv:.2f}, Poisson 1 ± {stray:.2f}" if stray >= 0.005 else f"CV {found.cv:.2f}, Poisson 1.00"
     if found.count < FEW:
         title = f"{counted(found.count, 'gap')} between arrivals: too few to compare with Poisson"
     elif abs(found.cv - 1) <= 2 * stray:

@@ -19,7 +19,7 @@ from replay.plots.traces.registry import trace_pictures
 from replay.plots.traces.words import OUTPUT, PROMPT, number_text, percent_tick, tick_text
 from replay.traces.table import Trace
 
-PER_DECADE = 16
+BY_ITSELF, TOGETHER = 10, 16  # bins to a decade: more of them would hold two short lengths here and one there
 MARKED = (50, 90, 99)
 HUNDRED = 100
 FEW = 10  # requests up to which each has its colour
@@ -41,6 +41,12 @@ class Lengths:
         )
         return float(low + (high - low) * (place % 1))
 
+    def histogram(self, per_decade: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Requests by bin, and the bins' edges; those that hold no whole number are left out."""
+        first, last = (int(np.floor(np.log10(tokens + 0.5) * per_decade)) for tokens in self.tokens[[0, -1]])
+        edges = np.unique(edges_of(first, last, per_decade))
+        return np.histogram(self.tokens, edges, weights=self.requests)
+
 
 def lengths(rows: pl.LazyFrame, column: str) -> Lengths:
     """The lengths in a column, the shortest first."""
@@ -48,7 +54,7 @@ def lengths(rows: pl.LazyFrame, column: str) -> Lengths:
     return Lengths(counts[column].to_numpy(), counts["len"].to_numpy())
 
 
-def pairs(rows: pl.LazyFrame, per_decade: int = PER_DECADE) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def pairs(rows: pl.LazyFrame, per_decade: int = TOGETHER) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Edges of the bins of prompt tokens, those of output tokens, and how many requests lie in each of both."""
     both = [bin_of(pl.col(f"{name}_tokens"), per_decade).alias(name) for name in ("prompt", "output")]
     counts = rows.group_by(both).len().collect(engine="streaming")
@@ -70,10 +76,9 @@ def draw_lengths(trace: Trace) -> Figure:
     parts: Any = made.subfigures(2, 1, height_ratios=[1, 1.4])
     above, below = parts
     left, right = above.subplots(1, 2)
-    prompts, outputs, grid = pairs(trace.rows)
-    _histogram(left, prompt, prompts, PROMPT, "prompt tokens")
-    _histogram(right, output, outputs, OUTPUT, "output tokens")
-    _together(below, prompts, outputs, grid)
+    _histogram(left, prompt, PROMPT, "prompt tokens")
+    _histogram(right, output, OUTPUT, "output tokens")
+    _together(below, *pairs(trace.rows))
     return made
 
 
@@ -89,11 +94,10 @@ def _title(prompt: Lengths, output: Lengths) -> str:
     return f"{half}; one in a hundred has over {high[0]} and {high[1]}"
 
 
-def _histogram(axes: Axes, found: Lengths, edges: NDArray[Any], colour: str, label: str) -> None:
+def _histogram(axes: Axes, found: Lengths, colour: str, label: str) -> None:
     """Bins of equal width on the axis, and the percentiles, each label lower than the one before."""
-    counts, _ = np.histogram(found.tokens, edges[np.append(True, np.diff(edges) > 0)], weights=found.requests)
-    used = edges[np.append(True, np.diff(edges) > 0)]
-    axes.stairs(counts / counts.sum(), used, fill=True, color=colour, alpha=0.6)
+    counts, edges = found.histogram(BY_ITSELF)
+    axes.stairs(counts / counts.sum(), edges, fill=True, color=colour, alpha=0.6)
     axes.set_ylim(0, counts.max() / counts.sum() * 1.45)
     axes.set(ylabel="share of requests")
     axes.yaxis.set_major_formatter(lambda share, _: percent_tick(share) if share < 1.01 else "")
@@ -101,7 +105,7 @@ def _histogram(axes: Axes, found: Lengths, edges: NDArray[Any], colour: str, lab
     marked: dict[float, list[int]] = {}
     for percent in MARKED:
         marked.setdefault(found.percentile(percent), []).append(percent)
-    low, high = _tokens(axes, "x", used, label)
+    low, high = _tokens(axes, "x", edges, label)
     for place, (tokens, percents) in enumerate(marked.items()):
         axes.axvline(tokens, color=INK, linewidth=1, linestyle=(0, (4, 3)))
         on_left = tokens > (np.sqrt(low * high) if axes.get_xscale() == "log" else (low + high) / 2)

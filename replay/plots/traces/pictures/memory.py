@@ -17,7 +17,7 @@ from replay.plots.traces.kv import MODEL, gib_axis, size_text, sizes_text
 from replay.plots.traces.registry import trace_pictures
 from replay.plots.traces.times import length_text, time_axis
 from replay.plots.traces.words import PROMPT, REQUESTS, number_text, tick_text
-from replay.traces.resident import resident
+from replay.traces.resident import LOOKS, resident
 from replay.traces.table import Trace
 
 TTFT, TPOT = 0.5, 0.05  # seconds
@@ -30,8 +30,9 @@ def memory(trace: Trace) -> Figure:
     """Tokens, and below requests, resident at once: the mean of each step, and the most within it."""
     found = resident(trace.rows, ttft=TTFT, tpot=TPOT, spans=STEPS)
     peak = float(found.most_tokens.max())
+    peak_text = number_text(peak if found.exact else float(f"{peak:.3g}"))
     made = figure(
-        f"Up to {'' if found.exact else 'about '}{number_text(peak)} tokens at once, {size_text(peak)} of KV for "
+        f"Up to {'' if found.exact else 'about '}{peak_text} tokens at once, {size_text(peak)} of KV for "
         f"{MODEL}, if nobody waits",
         9.0,
         6.6,
@@ -51,7 +52,10 @@ def memory(trace: Trace) -> Figure:
     entries = [
         mark("mean of a step", marker="", linestyle="-"),
         mark(
-            "most within it" if found.exact else "most within it, of a few looks", marker="s", markersize=9, alpha=0.3
+            "most within it" if found.exact else f"most within it, looked at {LOOKS} times",
+            marker="s",
+            markersize=9,
+            alpha=0.3,
         ),
     ]
     pace = (
