@@ -23,7 +23,7 @@ from replay.traces.wording import counted
 
 PER_DECADE = 60  # bins, whose longest gaps are within 4 % of each other
 FEW = 10  # gaps of which nothing can be said
-FEWEST = 0.003  # of the gaps may be shorter than an axis shows
+FEWEST = 0.01  # of the gaps may be shorter than an axis shows
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,6 +82,7 @@ def draw_gaps(trace: Trace) -> Figure | str:
     few = found.zero + FEWEST * (found.count - found.zero)
     shortest = lengths[np.searchsorted(found.up_to, few)]  # the axis begins where there is something to see
     scale(left, "x", [min(shortest, mean / 20), max(lengths[-1], 5 * mean)], f"gap, {unit.name}")
+    left.xaxis.set_major_formatter(tick_text)
     _tail(right, lengths, shares, found, mean)
     right.set_xlabel(f"gap, {unit.name}")
     entries = [
