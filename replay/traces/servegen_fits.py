@@ -19,7 +19,7 @@ from replay.clock import NANOSECONDS
 from replay.errors import TraceError
 from replay.traces.faults import place_text
 from replay.traces.generating.gaps import FamilyName
-from replay.traces.generating.zipf import picker
+from replay.traces.generating.zipf import cumulated, picker
 from replay.traces.opening import open_text
 
 TRACE, DATASET = re.compile(r"chunk-(\d{1,9})-trace\.csv"), "chunk-{}-dataset.json"
@@ -63,14 +63,14 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Whole numbers and how often each is."""
+    """Whole numbers, and how often one of them or of those before it is."""
 
     values: list[int]
-    weights: list[float]
+    upto: list[float]
 
     def drawn_from(self, stream: Random) -> Callable[[], int]:
         """A function that draws one."""
-        pick = picker(self.weights, stream)
+        pick = picker(self.upto, stream)
         return lambda: self.values[pick()]
 
 
@@ -208,4 +208,4 @@ def distribution(place: str, text: str) -> Distribution:
         raise TraceError(f"{place}: has a number below 0 or above {LONGEST:,}, or a probability that is none")
     if abs(math.fsum(weights) - 1) > SUM:
         raise TraceError(f"{place}: the probabilities are {math.fsum(weights):g} together, but must be 1")
-    return Distribution(values, weights)
+    return Distribution(values, cumulated(weights))
