@@ -17,6 +17,7 @@ from replay.traces.source import Field, Raw, first_line, is_large
 
 # An instant: date and time, perhaps a fraction of 1 to 9 digits, perhaps a zone (Z, +00:00, +0000); none means UTC.
 SECONDS = len("2023-11-16 18:15:46")
+YEARS = ("1678", "2261")  # the first and the last of which nanoseconds of 64 bits hold every instant
 AFTER_SECONDS = r"^(?:\.\d{1,9})?\s*(?:Z|[+-]\d\d:?\d\d)?$"
 FRACTION = r"^\.(\d+)"
 ZONE = r"([+-]\d\d):?(\d\d)$"
@@ -102,7 +103,8 @@ def instant(column: str, *, required: bool = True) -> Field:
     hours, minutes = (rest.str.extract(ZONE, part).cast(pl.Int64, strict=False) for part in (1, 2))
     minutes = hours * 60 + pl.when(rest.str.contains("-", literal=True)).then(-minutes).otherwise(minutes)
     time = base + pl.duration(nanoseconds=fraction, minutes=-minutes.fill_null(0), time_unit="ns")
-    time = pl.when(rest.str.contains(AFTER_SECONDS)).then(time)
+    held = written.str.head(4).is_between(pl.lit(YEARS[0]), pl.lit(YEARS[1]))
+    time = pl.when(held & rest.str.contains(AFTER_SECONDS)).then(time)
     return Field(column, time, "a time such as 2023-11-16 18:15:46.6805900, with Z or +00:00 or none", required)
 
 

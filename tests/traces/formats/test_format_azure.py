@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.errors import ExperimentError
+from replay.errors import ExperimentError, TraceError
 from replay.traces.formats import export_trace, import_trace
 from replay.traces.reading import read_trace
 
@@ -30,6 +30,14 @@ def test_years_mixed_in_one_file_without_a_last_newline_are_read_to_the_nanoseco
     trace = import_trace("auto", file)
     assert trace.frame["arrival"].to_list() == [0, 990_070_000, 1_259_070_000, 2_113_526_700]
     assert trace.notes == ["the format is azure: no other fits"]
+
+
+@pytest.mark.parametrize("year", ["0001", "1677", "2262", "2700", "9999"])
+def test_a_time_that_64_bits_of_nanoseconds_do_not_hold_is_refused(tmp_path, year):
+    file = tmp_path / "far.csv"
+    file.write_text(f"{HEADER}\n2024-05-10 00:00:00,1,1\n{year}-05-10 00:00:00,1,1\n")
+    with pytest.raises(TraceError, match=rf"row 1 .*, column 'TIMESTAMP': '{year}-05-10 00:00:00', but must be a time"):
+        import_trace("azure", file)
 
 
 def test_the_chat_trace_of_2023_comes_out_as_it_came_in(samples, tmp_path):
