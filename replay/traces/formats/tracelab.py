@@ -110,10 +110,12 @@ def hashes(rows: pl.DataFrame, block_size: int) -> Iterator[Blocks]:
     """The blocks of each prompt, which are numbered in their session as they come up; rows are turn after turn."""
     before: tuple[str | None, int] = (None, 0)
     blocks, count = np.arange(0), 0
-    prompts = pl.col("prompt_tokens").fill_null(0)
-    for session, prefix, prompt in rows.select("session", pl.col(PREFIX).fill_null(0), prompts).iter_rows():
+    for session, prefix, prompt in rows.select("session", pl.col(PREFIX).fill_null(0), "prompt_tokens").iter_rows():
         if session != before[0]:
             before, blocks, count = (session, 0), blocks[:0], 0
+        if prompt is None:
+            yield blocks[:0]
+            continue
         kept = min(prefix, before[1]) // block_size
         new = prompt // block_size - kept
         blocks = np.concatenate([blocks[:kept], np.arange(count, count + new)])

@@ -70,6 +70,13 @@ def test_failed_rounds_and_rows_of_no_session_are_skipped(file):
     assert trace.frame.select("turn", "think_time_ms", "prefix_hashes").rows() == [(0, None, [0]), (2, 6.0, [0, 1, 2])]
 
 
+def test_a_round_of_unknown_length_leaves_no_trace_in_the_hashes_of_those_after_it(file):
+    rows = ["s,0,0,0,12,1,0", "s,0,1,12,,1,0", "s,0,2,8,8,1,0"]
+    trace = import_trace("tracelab", file(*rows), settings={"block_size": 4})
+    assert trace.frame["prefix_hashes"].to_list() == [[0, 1, 2], [0, 1, 3, 4]]
+    assert trace.skipped == {"no prompt tokens given": 1}
+
+
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
