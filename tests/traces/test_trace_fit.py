@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from replay.cli.trace_fit import fit_command
 from replay.errors import OutputError, TraceError
+from replay.traces.fitting.distances import sample_of
 from replay.traces.fitting.document import document_text
 from replay.traces.fitting.fit import Wanted, fit_trace
-from replay.traces.fitting.fitted import drawn, fitted
+from replay.traces.fitting.fitted import fitted
 from replay.traces.generate import generate_trace
 from replay.traces.generating.specification import checked_spec
 from replay.traces.reading import read_trace
@@ -167,8 +168,9 @@ def test_the_file_makes_what_was_compared(tmp_path, generated):
     path.write_text(found.text)
     again = generate_trace(path)
     assert found.comparison.fit_rows == again.extent().rows
-    same = drawn(tomllib.loads(found.text))
-    assert again.frame["prompt_tokens"].to_list() == same["prompt_tokens"].to_list()
+    prompts, compared = sample_of(again.frame["prompt_tokens"].to_numpy()), found_line(found, "prompt tokens").fit
+    assert prompts.values.tolist() == compared.values.tolist()
+    assert prompts.counts.tolist() == compared.counts.tolist()
     line = next(line for line in found.text.splitlines() if line.startswith("# prompt tokens"))
     assert line.split()[3] == f"{found_line(found, 'prompt tokens').distance:.3f}"
     assert '"seed": 4' in json.dumps(tomllib.loads(found.text))

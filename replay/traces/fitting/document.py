@@ -64,7 +64,7 @@ def value_text(value: object) -> str:
         return "{ " + ", ".join(f"{key} = {value_text(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(value_text(inner) for inner in value) + "]"
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def write_document(text: str, path: Path, *, force: bool) -> None:
