@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import polars as pl
 
 from replay.errors import ExperimentError, TraceError
@@ -54,14 +55,21 @@ def idle_gap_cap(argument: object) -> Transform:
     longest = nanoseconds(argument, "idle_gap_cap")
     if not longest:
         raise ExperimentError("idle_gap_cap: a gap of 0 would make all requests arrive at once; give a longer one")
-    gap = pl.col("arrival").diff().fill_null(0)
 
     def shorten(trace: Trace) -> Trace:
-        long = pl.col("arrival") > longest
-        gaps = trace.rows.select(gap).filter(long).select(gaps=pl.len(), cut=(pl.col("arrival") - longest).sum())
-        count, cut = gaps.collect(engine="streaming").row(0)
-        shortened = trace.with_rows(trace.rows.with_columns(gap.clip(upper_bound=longest).cum_sum()))
-        told = f"{counted(count, 'gap')} shortened, by {duration_text(cut)} in all" if count else "no gap is longer"
-        return noted(shortened, told)
+        gap = pl.col("arrival").diff().alias("gap")
+        gaps = trace.rows.select("arrival", gap).filter(pl.col("gap") > longest).collect(engine="streaming")
+        if gaps.is_empty():
+            return noted(trace, "no gap is longer")
+        ends, cut = gaps["arrival"].to_numpy(), (gaps["gap"] - longest).cum_sum().to_numpy()
+        cut = np.concatenate([[0], cut])
+
+        def earlier(arrivals: pl.Series) -> pl.Series:
+            """Less what was cut of the gaps that have ended by then: of each piece of a scan by itself."""
+            return arrivals - pl.Series(cut[np.searchsorted(ends, arrivals.to_numpy(), side="right")])
+
+        arrival = pl.col("arrival").map_batches(earlier, return_dtype=pl.Int64, is_elementwise=True)
+        told = f"{counted(gaps.height, 'gap')} shortened, by {duration_text(int(cut[-1]))} in all"
+        return noted(trace.with_rows(trace.rows.with_columns(arrival)), told)
 
     return shorten
