@@ -15,7 +15,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from replay.errors import TraceError
-from replay.traces.arrival import ArrivalForm, arrival_form, arrival_nanoseconds
+from replay.traces.arrival import NUMBERS, ArrivalForm, arrival_form, arrival_nanoseconds
 from replay.traces.durations import UNITS
 from replay.traces.faults import FILE, ROW, place_text, refuse_broken
 from replay.traces.hashes import leave_out_surplus
@@ -94,7 +94,8 @@ def joined(name: str, path: Path, sources: Sequence[Source], sha256: str, scratc
     if not numbered:
         refuse_bad_ids(rows, files)
     trace = trace.with_rows(in_order(trace.with_rows(rows), scratch))
-    notes += span_notes(trace)
+    if any(form.column in NUMBERS for form in forms):
+        notes += span_notes(trace)
     return trace
 
 
@@ -251,7 +252,7 @@ def has_hashes(rows: pl.LazyFrame) -> bool:
 
 
 def span_notes(trace: Trace) -> list[str]:
-    """A warning where the span looks as if the unit of the arrivals were not what the file says."""
+    """A warning where the span of arrivals that are numbers looks as if their unit were not what the file says."""
     span, rows = trace.span_nanoseconds, trace.values(rows=pl.len())["rows"]
     if span > LONG or (span < SHORT and rows > MANY):
         return [f"warning: {rows:,} requests span {duration_text(span)}: is the unit of the arrivals right?"]

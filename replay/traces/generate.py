@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+
 from replay.errors import ExperimentError
 from replay.traces.canonical import canonical_trace
 from replay.traces.generating.requests import requests
@@ -32,7 +34,7 @@ def generate_trace(path: str | Path) -> Trace:
     whole = any(user.conversation and user.conversation.grows for user in spec.users)
     source = Source(
         path,
-        rows.lazy(),
+        rows.lazy().with_columns(arrival=pl.col("arrival_ns").cast(pl.Duration("ns"))).drop("arrival_ns"),
         block_size=spec.block_size,
         hash_tail="floor" if whole else "ceil",
         log=False,
