@@ -64,16 +64,24 @@ def test_the_text_itself_is_kept_if_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_conversations_that_begin_alike_share_their_first_blocks(tmp_path: Path) -> None:
+    """Blocks of 64 characters: a system's, the line break and 63 of a question. Which one came before it counts."""
+    fine = [{"type": "text", "text": "fine"}, {"type": "image_url"}]
     talks = [
-        {"messages": [{"role": "system", "content": "s" * 64}, {"role": "user", "content": end * 64},
-                      {"role": "assistant", "content": [{"type": "text", "text": "fine"}, {"type": "image_url"}]}]}
-        for end in "xyx"
-    ]  # fmt: skip
+        {
+            "messages": [
+                {"role": "system", "content": system * 64},
+                {"role": "user", "content": question * 64},
+                {"role": "assistant", "content": fine},
+            ]
+        }
+        for system, question in ("sx", "sy", "sx", "tx")
+    ]
     trace = read(write(tmp_path, "\n".join(map(json.dumps, talks)), "talk.jsonl"))
-    one, other, same = trace.frame["prefix_hashes"].to_list()
+    one, other, same, after = trace.frame["prefix_hashes"].to_list()
     assert (one[0] == other[0], one[1] == other[1], one == same) == (True, False, True)
-    assert trace.frame["output_tokens"].to_list() == [1, 1, 1]
-    assert trace.frame["session"].n_unique() == 3
+    assert (one[0] == after[0], one[1] == after[1]) == (False, False)
+    assert trace.frame["output_tokens"].to_list() == [1, 1, 1, 1]
+    assert trace.frame["session"].n_unique() == 4
 
 
 def test_lmsys_as_parquet_and_ids_that_stand_there_twice(tmp_path: Path) -> None:

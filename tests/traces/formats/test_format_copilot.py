@@ -64,6 +64,8 @@ def test_cached_tokens_are_whole_blocks_of_an_earlier_prompt(tmp_path: Path) -> 
             call(3, prompt=30, cached=30, model="Model B"),  # another model has another cache
             call(4, prompt=59, cached=75),  # 5 of the second's
             call(5, prompt=90, cached=70),  # the second's 7, since the fourth has 5
+            call(6, prompt=30),  # a context that was made anew
+            call(7, prompt=40, cached=30),  # goes on from there
         ],
     )
     trace = import_trace("copilot", write(tmp_path, talk), settings={"block_size": 10})
@@ -73,6 +75,8 @@ def test_cached_tokens_are_whole_blocks_of_an_earlier_prompt(tmp_path: Path) -> 
         [8, 9, 10],
         [0, 1, 2, 4, 5],
         [0, 1, 2, 4, 5, 6, 7, 11, 12],
+        [13, 14, 15],
+        [13, 14, 15, 16],
     ]
     assert (trace.block_size, trace.hash_scope, trace.hash_tail) == (10, "session", "floor")
 

@@ -130,6 +130,7 @@ def test_rows_with_an_error_are_kept_out_by_a_column_that_is_empty_otherwise(tmp
     path = csv(tmp_path, "arrival_s,prompt_tokens,output_tokens,error", "0,1,1,", "1,1,1,timeout", "2,1,1,")
     trace = read(path, keep="error=")
     assert (arrivals(trace), trace.skipped) == ([0, 2_000_000_000], {"error is not empty": 1})
+    assert read(path, keep="error=timeout").skipped == {"error is not timeout": 2}
 
 
 def test_fields_within_fields_of_json_and_what_all_of_them_are_called(tmp_path: Path) -> None:
@@ -248,6 +249,14 @@ def test_a_wrong_setting_is_refused(tmp_path: Path, option: dict[str, str], sent
     with pytest.raises(ExperimentError) as fault:
         read(csv(tmp_path, "a"), **option)
     assert sentence in str(fault.value)
+
+
+@pytest.mark.parametrize("between", [", ", ",\n", "\n, "])
+def test_an_array_is_read_element_by_element_wherever_its_lines_end(tmp_path: Path, between: str) -> None:
+    breaks = [" ", "\n", " ", "\n", ""]
+    rows = [f'{{"arrival_s": {at}, "prompt_tokens": 1,{end}"output_tokens": 1}}' for at, end in enumerate(breaks)]
+    trace = read(csv(tmp_path, f"[{between.join(rows)}]", name="log.json"))
+    assert arrivals(trace) == [time * 10**9 for time in range(5)]
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
