@@ -80,7 +80,10 @@ def detected(path: Path) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise TraceError(f"{path}: may be {', '.join(sorted(found))}: name one of them in place of {AUTO}")
+        raise TraceError(
+            f"{path}: may be {', '.join(sorted(found))}: name one of them in place of {AUTO}; they mean other units or "
+            "blocks by the same names, as `replay trace formats NAME` says"
+        )
     names = f": it has {', '.join(look.names[:12])}" if look.names and look.kind != "folder" else ""
     raise TraceError(
         f"{path}: is of no format that is known{names}; if it is a table, import it as table with "

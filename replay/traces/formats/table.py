@@ -10,7 +10,7 @@ JSON are read digit by digit, so that no time is rounded above the nanosecond. C
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -138,6 +138,7 @@ class Table:
             hash_scope=self.hash_scope,
             hash_tail=self.hash_tail,
         )  # fmt: skip
+        source.notes += meant(raw.names, chosen)
         return started(source) if self.duration else source
 
     def raw(self, file: Path) -> Raw:
@@ -248,6 +249,13 @@ def started(source: Source) -> Source:
     source.rows = source.rows.with_columns(came.cast(pl.Datetime("ns")).alias("arrival"))
     source.rows = source.rows.drop(TOOK, *({form.column} - {"arrival"}))
     return source
+
+
+def meant(names: list[str], chosen: Mapping[str, str]) -> list[str]:
+    """A remark on columns that nobody maps and whose names are nearly ours, if there are any."""
+    left = {name: name.lower().removesuffix("_id") for name in names if name not in chosen.values()}
+    hints = [f"{ours}={name}" for name, ours in left.items() if ours in COLUMNS and ours not in (*chosen, name)]
+    return [f"left out, but perhaps meant: --map {','.join(hints)}"] if hints else []
 
 
 def listed(names: list[str]) -> str:

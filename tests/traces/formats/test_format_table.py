@@ -169,6 +169,14 @@ def test_columns_with_our_names_need_no_map_and_can_be_left_out(tmp_path: Path) 
         read(path)
 
 
+def test_columns_with_nearly_our_names_are_remarked_upon(tmp_path: Path) -> None:
+    path = csv(tmp_path, "arrival_s,prompt_tokens,output_tokens,user_id,Session_ID,x", "0,1,1,a,b,c")
+    assert read(path, "user=user_id").notes == [
+        "columns left out: Session_ID, x",
+        "left out, but perhaps meant: --map session=Session_ID",
+    ]
+
+
 def test_other_separators_names_with_spaces_and_files_without_a_header(tmp_path: Path) -> None:
     tabs = csv(tmp_path, "t\tPrompt, all\tout", "0\t5\t1", name="log.tsv")
     assert read(tabs, 'arrival_s=t,"prompt_tokens=Prompt, all",output_tokens=out').frame["prompt_tokens"][0] == 5
