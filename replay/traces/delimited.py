@@ -37,19 +37,15 @@ def scan_csv(file: Path, *, header: tuple[str, ...] | None = None, separator: st
         return TraceError(f"{file}: cannot be read as CSV ({first_line(fault)})")
 
     try:
-        rows = pl.scan_csv(
-            file,
-            infer_schema=False,
-            has_header=header is None,
-            new_columns=list(header) if header else None,
-            separator=separator,
-        )
+        rows = pl.scan_csv(file, infer_schema=False, has_header=header is None, separator=separator)
         names = rows.collect_schema().names()
     except NoDataError as fault:
         raise TraceError(f"{file}: the trace holds no requests") from fault
     except (PolarsError, OSError) as fault:
         raise misread(fault) from fault
-    stripped = [name.strip() for name in names]
+    if header and len(header) != len(names):
+        raise TraceError(f"{file}: has {len(names)} columns, but {len(header)} names: {', '.join(header)}")
+    stripped = [name.strip() for name in header or names]
     if len(set(stripped)) < len(stripped):
         raise TraceError(f"{file}: two columns have the same name; there are: {', '.join(stripped)}")
     rows = rows.rename(dict(zip(names, stripped, strict=True)))

@@ -28,6 +28,7 @@ from replay.traces.formats import formats
 from replay.traces.glimpse import Glimpse, glimpse
 from replay.traces.json_objects import objects, streamed
 from replay.traces.mapping import BY_UNIT, field_of, is_arrival, matched, parse_map, parse_pairs
+from replay.traces.opening import open_text
 from replay.traces.reading import no_parquet
 from replay.traces.scratch import AT_ONCE
 from replay.traces.source import BROKEN, Field, Raw, Source
@@ -146,7 +147,7 @@ class Table:
         kind = glimpse(file).kind
         if kind == "parquet":
             return self.parquet(file)
-        raw = self.json(file) if kind in ("json", "json lines") else self.csv(file)
+        raw = self.json(file) if kind in ("json", "json lines") or begins_as_json(file) else self.csv(file)
         if not self.null:
             return raw
         nothing = self.null.split(",")
@@ -158,6 +159,9 @@ class Table:
         separator = self.separator or ("\t" if ".tsv" in file.suffixes else ",")
         header = tuple(name.strip() for name in self.header.split(",")) if self.header else None
         raw = scan_csv(file, header=header, separator=separator)
+        other = next((mark for mark in ";\t|" if mark in raw.names[0]), None)
+        if len(raw.names) == 1 and other:
+            raise TraceError(f"{file}: has one column, {raw.names[0]!r}: is {other!r} its -o separator?")
         self.refuse_absent(file, raw.names)
         return raw
 
@@ -196,6 +200,15 @@ class Table:
         for name in self.wanted:
             if name not in names:
                 raise TraceError(f"{file}: there is no column {name!r}: {nearest(name, names)}")
+
+
+def begins_as_json(file: Path) -> bool:
+    """Whether a file that is none of JSON's kinds was meant to be, so that what is wrong in it can be said."""
+    try:
+        with open_text(file) as text:
+            return text.read(64).lstrip()[:1] in ("{", "[")
+    except (UnicodeDecodeError, EOFError, OSError):
+        return False
 
 
 def paths(fields: dict[str, Any], above: str = "") -> Iterator[str]:

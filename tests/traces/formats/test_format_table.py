@@ -183,6 +183,10 @@ def test_other_separators_names_with_spaces_and_files_without_a_header(tmp_path:
     bare = csv(tmp_path, "0;5;1", "1;6;1")
     trace = read(bare, f"arrival_s=t,{LENGTHS}", separator=";", header="t,in,out")
     assert trace.frame["prompt_tokens"].to_list() == [5, 6]
+    with pytest.raises(TraceError, match=r"log\.csv: has 3 columns, but 2 names: t, in"):
+        read(bare, f"arrival_s=t,{LENGTHS}", separator=";", header="t,in")
+    with pytest.raises(TraceError, match=r"log\.csv: has one column, '0;5;1': is ';' its -o separator\?"):
+        read(bare, f"arrival_s=t,{LENGTHS}")
 
 
 def test_hashes_in_text_with_the_block_and_the_tail_that_are_given(tmp_path: Path) -> None:
@@ -271,6 +275,10 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     good = '{"arrival_s": 0, "prompt_tokens": 1, "output_tokens": 1}'
     with pytest.raises(TraceError, match=r"row 1 \(counted from 0\): is not JSON; each line must be one object"):
         read(csv(tmp_path, good, '{"arrival_s":', name="log.jsonl"))
+    with pytest.raises(TraceError, match=r"row 0 \(counted from 0\): is not JSON, or the file ends within it"):
+        read(csv(tmp_path, '{"arrival_s":', name="log.jsonl"))
+    with pytest.raises(TraceError, match=r"row 0 \(counted from 0\): is not a JSON object"):
+        read(csv(tmp_path, "[1, 2]", name="log.json"))
     with pytest.raises(TraceError, match=r"row 1 \(counted from 0\): is not a JSON object"):
         read(csv(tmp_path, good, "[1]", name="log.jsonl"))
     with pytest.raises(TraceError, match=r"row 1 \(counted from 0\), column 'prompt_tokens': 'x', but must be a whole"):
