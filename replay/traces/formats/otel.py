@@ -27,6 +27,7 @@ from replay.traces.json_objects import objects
 from replay.traces.json_rows import Entry
 from replay.traces.source import Source
 from replay.traces.think_times import overlap_notes, think_times
+from replay.traces.wording import counted
 
 PROMPT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
@@ -97,24 +98,29 @@ class OpenTelemetry:
             for turns, each in zip(sessions, spans, strict=True)
             for number, think in zip(turns, think_times(each), strict=True)
         }
-        rows = [
-            (
-                call.row,
-                call.start,
-                call.attributes.whole(*PROMPT),
-                call.attributes.whole(*OUTPUT),
-                ":".join(filter(None, call.identity)) or None,
-                call.attributes.text(*([self.user] if self.user else USERS)),
-                self.session_of(call),
-                thought.get(number),
-                call.attributes.whole("gen_ai.request.max_tokens"),
-            )
-            for number, call in enumerate(calls)
-        ]
+        rows = [self.row(call, thought.get(number)) for number, call in enumerate(calls)]
         table = pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy()
+        beyond = pl.col("max_tokens") < pl.col("output_tokens")
+        count = table.select(beyond.sum()).collect().item()
+        table = table.with_columns(pl.when(~beyond).then(pl.col("max_tokens")).alias("max_tokens"))
+        notes = [f"{counted(count, 'request')} with more output than its max_tokens: that is left out"] * bool(count)
         models = {call.attributes.text("gen_ai.request.model") for call in calls} - {None}
-        notes = [f"models have no place in a trace: {', '.join(sorted(map(str, models)))}"] if models else []
+        notes += [f"models have no place in a trace: {', '.join(sorted(map(str, models)))}"] * bool(models)
         return Source(path, table, skipped=dict(skipped), notes=notes + overlap_notes(spans))
+
+    def row(self, call: Span, think: float | None) -> tuple[Any, ...]:
+        """A request, in the columns of `SCHEMA`."""
+        return (
+            call.row,
+            call.start,
+            call.attributes.whole(*PROMPT),
+            call.attributes.whole(*OUTPUT),
+            ":".join(filter(None, call.identity)) or None,
+            call.attributes.text(*([self.user] if self.user else USERS)),
+            self.session_of(call),
+            think,
+            call.attributes.whole("gen_ai.request.max_tokens"),
+        )
 
     def session_of(self, call: Span) -> str | None:
         return call.attributes.text(*([self.session] if self.session else SESSIONS))

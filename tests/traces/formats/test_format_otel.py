@@ -129,6 +129,13 @@ def test_users_and_sessions_by_another_attribute(tmp_path: Path) -> None:
     assert import_trace("otel", path).frame["user"].to_list() == [None, "b"]
 
 
+def test_a_limit_that_the_answer_exceeds_is_none(tmp_path: Path) -> None:
+    spans = [span(number, number, gen_ai__request__max_tokens=limit) for number, limit in enumerate((4, 5, 6))]
+    trace = import_trace("otel", write(tmp_path, document(*spans)))
+    assert trace.frame["max_tokens"].to_list() == [None, 5, 6]
+    assert trace.notes == ["1 request with more output than its max_tokens: that is left out"]
+
+
 def test_spans_that_are_each_others_parents_are_no_endless_loop(tmp_path: Path) -> None:
     loop = [span(1, 0, parent="s2"), span(2, 1, parent="s1", gen_ai__operation__name="execute_tool")]
     assert import_trace("otel", write(tmp_path, document(*loop))).frame.height == 1
