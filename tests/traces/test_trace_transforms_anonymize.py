@@ -120,6 +120,15 @@ def test_nothing_of_the_old_is_left_in_the_file(secret, tmp_path):
     assert hidden.notes == []
 
 
+def test_what_was_merged_is_not_named(secret, parquet):
+    parquet("acme-batch.parquet", arrival_s=[0])
+    hidden = applied(secret, {"merge": "acme-batch.parquet"}, {"anonymize": True})
+    assert column(hidden, "user")[:2] == ["user-1", "user-2"]
+    merged, last = (change.sentence() for change in hidden.changes)
+    assert merged.startswith('merge = "left out to anonymize": rows 5 -> 6')
+    assert "acme" not in merged + last + str(hidden.history) + str(hidden.notes)
+
+
 def test_prefixes_are_shared_as_before(trace_of):
     lists = [[9, 4, 2**62], [9, 4], [-5], [9, 7], None, []]
     trace = trace_of(metadata={"block_size": "1"}, arrival_s=list(range(6)), prompt_tokens=[3] * 6, prefix_hashes=lists)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from replay.errors import ExperimentError, TraceError
 from replay.experiment.loading import load_experiment
 from replay.runner import open_traces
+from replay.traces.scratch import Scratch
 from replay.traces.transforms import apply_transforms, parse_transforms
 
 
@@ -48,6 +50,17 @@ def test_arrivals_begin_together_and_ties_go_by_the_order_of_the_traces(chat):
     late = applied(chat, {"merge": {"traces": ["batch.parquet"], "offset": "1s"}})
     assert column(late, "request_id") == ["chat/0", "chat/1", "batch/0", "chat/2", "batch/2"]
     assert column(late, "arrival") == [at * 10**9 for at in (0, 1, 1, 2, 3)]
+
+
+def test_of_many_that_arrive_at_once_those_of_a_scan_keep_their_order(trace_of):
+    trace = trace_of("a.parquet", arrival_s=[n // 100 for n in range(300)])
+    scratch = Scratch()
+    scan = replace(trace, rows=scratch.spooled(trace.rows), large=True, scratch=scratch)
+    expected = [
+        f"{name}/{n}" for second in range(3) for name in ("a", "a-2") for n in range(100 * second, 100 * second + 100)
+    ]
+    for each in (trace, scan):
+        assert column(applied(each, {"merge": "a.parquet"}), "request_id") == expected
 
 
 def test_users_and_sessions_are_kept_apart_and_nobody_is_a_user_of_the_traces_name(chat):
