@@ -1,11 +1,10 @@
 """OpenTelemetry spans of GenAI calls: OTLP as JSON (`resourceSpans`), or a span a line, as SDKs print them.
 
-The names are those of the semantic conventions for GenAI, older ones too. A span that starts with a call is a request:
-it arrives at the span's start, to the nanosecond; session is `gen_ai.conversation.id`; the time between the end of
-one call and the start of the next of a session is its think time. Left out, by reason: spans that say nothing of
-tokens, other operations than chat, text_completion and generate_content, failed calls, a call within a call (the
-outer span is kept: a gateway and an engine often both report one), and a span that was exported twice. Models,
-providers and texts have no place in a trace.
+The names are those of the semantic conventions for GenAI, older ones too. Such a span is a request, which arrives at
+its start, to the nanosecond; session is `gen_ai.conversation.id`; the time between the end of one call and the start of
+the next of a session is its think time. Left out, by reason: spans that say nothing of tokens, other operations than
+chat, text_completion and generate_content, failed calls, a call within a call (the outer span is kept: a gateway and an
+engine often both report one), and a span that was exported twice. Models, providers and texts have no place in a trace.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 `messages[]{role, content}`, as a JSON array, JSON Lines or Parquet.
 
 They have text and no times. Each answer is a request, whose prompt is all that was said before it; a conversation is a
-session, and its first requests come as a renewal process says (`rate` sessions a second, `burstiness` as deviation by
-mean of the gaps), its later ones after a think time drawn from an exponential distribution. The history says
-so: these arrivals are drawn, not measured. Prompts of one conversation, and of several that begin alike, share hashes
+session, whose first request comes as a renewal process says (`rate` sessions a second, `burstiness` as deviation by
+mean of the gaps), and its later ones after think times drawn from an exponential distribution. The history says so:
+these arrivals are drawn, not measured. Prompts of one conversation, and of several that begin alike, share hashes
 of whole blocks; with `text` the trace keeps the prompts themselves. Tokens of a chat template are not counted.
 """
 

@@ -23,6 +23,7 @@ from replay.errors import ExperimentError, TraceError
 from replay.registry import nearest
 from replay.traces.arrival import arrival_form, arrival_nanoseconds
 from replay.traces.delimited import UNITS, elapsed, scan_csv
+from replay.traces.dotted import members, paths, written
 from replay.traces.faults import ROW
 from replay.traces.formats import formats
 from replay.traces.glimpse import Glimpse, glimpse
@@ -209,36 +210,6 @@ def begins_as_json(file: Path) -> bool:
             return text.read(64).lstrip()[:1] in ("{", "[")
     except (UnicodeDecodeError, EOFError, OSError):
         return False
-
-
-def paths(fields: dict[str, Any], above: str = "") -> Iterator[str]:
-    """The names of an object's fields, and of those within them: `usage`, `usage.prompt_tokens`."""
-    for name, value in fields.items():
-        yield above + name
-        if isinstance(value, dict):
-            yield from paths(value, f"{above}{name}.")
-
-
-def written(fields: dict[str, Any], path: str) -> str | None:
-    """The text of a field; numbers, whose digits are text already, as they stand in the file."""
-    value: Any = fields.get(path)
-    if value is None and "." in path:
-        value = fields
-        for name in path.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
-    if value is None or isinstance(value, str):
-        return value
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else json.dumps(value)
-
-
-def members(schema: pl.Schema) -> Iterator[tuple[str, pl.Expr]]:
-    """The columns of a Parquet file and the fields within them, by dotted name."""
-    found: list[tuple[str, pl.Expr, Any]] = [(name, pl.col(name), dtype) for name, dtype in schema.items()]
-    while found:
-        name, value, dtype = found.pop(0)
-        yield name, value
-        inner = dtype.fields if isinstance(dtype, pl.Struct) else ()
-        found += [(f"{name}.{part.name}", value.struct.field(part.name), part.dtype) for part in inner]
 
 
 def other_than(column: str, values: list[str]) -> pl.Expr:
