@@ -100,8 +100,7 @@ def joined(name: str, path: Path, sources: Sequence[Source], sha256: str, scratc
 
 
 def with_ids(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, bool]:
-    """The rows, numbered where they have no ids of their own (the numbers are text only at the end, for it is long), and
-    whether that is so."""
+    """The rows, numbered where they have no ids (as text only at the end, for that is long), and whether that is so."""
     if rows.select(pl.col("request_id").is_not_null().any()).collect(engine="streaming").item():
         return rows, False
     return rows.drop("request_id").with_row_index("request_id"), True
