@@ -92,6 +92,7 @@ def test_nothing_of_the_old_is_left_in_the_file(secret, tmp_path):
         {"derive_priority": {"users": {"ada@acme.example": 2}}},
         {"without_users": ["carl@acme.example"]},
         {"speed": 2.0},
+        {"rate": "2x"},
         {"window": ["0s", "1h"]},
         {"anonymize": True},
     )
@@ -114,9 +115,11 @@ def test_nothing_of_the_old_is_left_in_the_file(secret, tmp_path):
         'derive_priority = "left out to anonymize"',
         'without_users = "left out to anonymize"',
         "speed = 2.0",
+        'rate = "2x"',
         'window = ["0s", "1h"]',
         "anonymize = true",
     ]
+    assert history[3].endswith(": more is left out to anonymize")
     assert hidden.notes == []
 
 

@@ -18,12 +18,14 @@ from replay.traces.durations import PATTERN
 from replay.traces.table import Change, Trace
 from replay.traces.transforms.arguments import settings
 from replay.traces.transforms.declaring import Transform, noted, settled, transforms
+from replay.traces.transforms.pacing import TIMES
 from replay.traces.wording import counted
 
 NAMED = {"user": "user", "session": "session", "slo": "class"}
 CONTENT = ("prompt", "prompt_token_ids")
 EXAMPLE = '{ keep = ["slo"] }'
 PLACE = "__place"
+LEFT_OUT = "left out to anonymize"
 
 
 @transforms.register("anonymize")
@@ -97,22 +99,25 @@ def exchanged(lists: pl.Series, old: np.ndarray, new: np.ndarray) -> pl.Series:
 
 def step(line: str) -> str:
     """A line of the history without names: how a trace was imported, or which transform it was."""
-    from replay.traces.formats import formats  # none of which any other transform needs
+    from replay.traces.formats import formats  # only here, for their names: importing them all takes time
 
-    if (found := re.match(r"imported as (\w+)", line)) and found[1] in formats:
-        return f"imported as {found[1]}; the rest is left out to anonymize"
+    if (found := re.match(r"imported as ([\w-]+)", line)) and found[1] in formats:
+        return f"imported as {found[1]}; the rest is {LEFT_OUT}"
     if (found := re.match(r"(\w+) = ", line)) and found[1] in transforms:
-        return f"{found[1]}; the rest is left out to anonymize"
-    return "generated: not measured traffic" if line.startswith("generated from") else "left out to anonymize"
+        return f"{found[1]}; the rest is {LEFT_OUT}"
+    return "generated: not measured traffic" if line.startswith("generated from") else LEFT_OUT
 
 
 def nameless(change: Change) -> Change:
     """The change without what may be names: its argument where that has text, and what else was said of it."""
-    return replace(change, argument=change.argument if plain(change.argument) else "left out to anonymize", details=())
+    argument = change.argument if plain(change.argument) else LEFT_OUT
+    return replace(change, argument=argument, details=(f"more is {LEFT_OUT}",) * bool(change.details))
 
 
 def plain(argument: object) -> bool:
-    """Whether there is nothing but numbers and durations in it."""
+    """Whether there is nothing but numbers, durations and factors in it."""
     if isinstance(argument, list | tuple):
         return all(map(plain, argument))
-    return isinstance(argument, int | float) or (isinstance(argument, str) and PATTERN.fullmatch(argument) is not None)
+    if isinstance(argument, str):
+        return bool(PATTERN.fullmatch(argument) or TIMES.fullmatch(argument))
+    return isinstance(argument, int | float)
