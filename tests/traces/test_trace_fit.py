@@ -8,6 +8,7 @@ import shutil
 import tomllib
 
 import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from replay.errors import OutputError, TraceError
 from replay.traces.fitting.distances import sample_of
 from replay.traces.fitting.document import document_text
 from replay.traces.fitting.fit import Wanted, fit_trace
-from replay.traces.fitting.fitted import fitted
+from replay.traces.fitting.fitted import drawn, fitted
 from replay.traces.generate import generate_trace
 from replay.traces.generating.specification import checked_spec
 from replay.traces.reading import read_trace
@@ -218,3 +219,23 @@ def test_a_file_that_is_there_is_kept(tmp_path):
     assert isinstance(fault, OutputError)
     assert "is the trace itself" in str(fault)
     assert read_trace(copy).extent().rows == 96
+
+
+def test_kinds_of_nobodys_requests_come_and_go_when_they_did(trace_of):
+    # the first half hour has short requests at 1 a second, the second has long ones at 2
+    draws = np.random.default_rng(8)
+    gaps = np.concatenate([draws.exponential(1.0, 1_800), draws.exponential(0.5, 3_600)])
+    long = np.arange(5_400) >= 1_800
+    trace = trace_of(
+        arrival_s=np.cumsum(gaps).tolist(),
+        prompt_tokens=np.where(long, draws.integers(900, 1_000, 5_400), draws.integers(10, 100, 5_400)),
+        output_tokens=np.where(long, draws.integers(500, 600, 5_400), draws.integers(5, 50, 5_400)),
+    )
+    found = fitted(trace, Wanted())
+    assert all(user["name"].startswith("anyone-") for user in found.fit.document["users"])
+    assert any("no users" in sentence for sentence in found.fit.lost)
+    frame = drawn(tomllib.loads(found.text))
+    halfway = int(frame["arrival"].max() / 2)
+    before, after = (frame.filter(pl.col("arrival") // halfway == half)["prompt_tokens"] for half in (0, 1))
+    assert (before < 500).mean() > 0.85
+    assert (after > 500).mean() > 0.85

@@ -22,7 +22,7 @@ GIVES_AWAY = (
     "two digits unless several requests had them: who must not tell how long the longest was, changes it."
 )
 NOT_IN_IT = (
-    "What is not in it: lengths that change over time (halves tells how much they do); bursts that outlast a gap but "
+    "What is not in it: lengths of a user that change over time (halves tells how much); bursts that outlast a gap but "
     "not a window; what a request has to do with the one before, but for the turns of a session; when a user is there, "
     "among the others who share a rate; which of a prefix's copies is popular, and how soon one comes again."
 )

@@ -25,8 +25,8 @@ from replay.traces.fitting.arrivals import (
     windows_needed,
 )
 from replay.traces.fitting.distances import Numbers, Wholes
-from replay.traces.fitting.kinds import MOST_SERVICES, Kind, Known, alike, kinds
-from replay.traces.fitting.people import Group, groups
+from replay.traces.fitting.kinds import MOST_SERVICES, Kind, Known, alike, kinds, parts
+from replay.traces.fitting.people import ANYONE, Group, groups
 from replay.traces.fitting.prefixes import fit_prefixes
 from replay.traces.fitting.rows import Rows, fit_rows
 from replay.traces.fitting.sessions import conversations, grow, with_turns
@@ -34,6 +34,7 @@ from replay.traces.table import Trace
 from replay.traces.wording import counted
 
 USERS = 10
+NEARLY = 0.15  # how far from 1 the burstiness of arrivals is that are all but Poisson
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,24 @@ def fit_trace(trace: Trace, wanted: Wanted) -> Fit:
         fit.document["block_size"] = rows.block_size
     if known.shared:
         fit.document["prefixes"] = [asdict(each) for each in known.shared]
-    fit.document["users"] = [user_table(rows, group, frame, known, wanted) for group in groups(frame, wanted.users)]
+    found = [stream for group in groups(frame, wanted.users) for stream in streams(rows, group, known)]
+    fit.document["users"] = [user_table(rows, group, frame, known, wanted) for group in found]
     fit.lost += lost(frame, fit.document["users"])
     return fit
+
+
+def streams(rows: Rows, group: Group, known: Known) -> list[Group]:
+    """The kinds of nobody's requests as if each were a user's, so that each comes and goes when it did.
+
+    Only where arrivals are all but Poisson, for only then do such streams together have gaps like those of the whole.
+    """
+    if group.name != ANYONE or group.frame["sid"].count():
+        return [group]
+    edges, counts = group_windows(rows, group, group.frame["arrival"].to_numpy(), None)
+    if abs(fit_gaps(group_gaps(rows, group, edges, counts)).burstiness - 1) > NEARLY:
+        return [group]
+    found = parts(group.frame, known)
+    return [group] if len(found) < 2 else [Group(f"{ANYONE}-{n + 1}", part) for n, part in enumerate(found)]
 
 
 def told_apart(rows: Rows, wanted: Wanted) -> tuple[pl.DataFrame, Known]:
@@ -100,6 +116,10 @@ def told_apart(rows: Rows, wanted: Wanted) -> tuple[pl.DataFrame, Known]:
 def lost(frame: pl.DataFrame, users: Sequence[dict[str, Any]]) -> list[str]:
     """What this trace has and this fit has not."""
     told = []
+    if sum(user["name"].startswith(ANYONE) for user in users) > 1:
+        told.append(
+            "Users named anyone-1 and so on are kinds of requests, for the trace has no users: no one to be fair to."
+        )
     if any("sessions" in user for user in users) and not frame["think_time_ms"].count():
         told.append("There are no think times in the trace: the time between arrivals of turns stands for them.")
     if any(kind["max_tokens"] for user in users for kind in [user, *user.get("classes", [])] if "max_tokens" in kind):

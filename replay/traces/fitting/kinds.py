@@ -51,17 +51,21 @@ class Known:
 
 
 def kinds(frame: pl.DataFrame, known: Known) -> list[Kind]:
-    """The kinds of these rows, which have columns `own` (tokens that are new) and `prefix` (a place in `shared`).
+    """The kinds of these rows. What lasts for a session is counted in sessions, so that a share is of what arrives."""
+    arriving = int(frame["first"].sum()) if known.grown else frame.height
+    return [kind_of(part, arriving, known) for part in parts(frame, known)]
 
-    What lasts for a session is counted in sessions, so that a share is of what arrives.
-    """
+
+def parts(frame: pl.DataFrame, known: Known) -> list[pl.DataFrame]:
+    """The rows of each kind, which have columns `own` (tokens that are new) and `prefix` (a place in `shared`)."""
     services = frame.group_by("priority", "slo").len().sort("len", "priority", "slo", descending=True, nulls_last=True)
-    kept = frame.join(services.head(MOST_SERVICES), on=["priority", "slo"], how="semi", nulls_equal=True)
-    parts = kept.sort("priority", "slo", "prefix", nulls_last=True, maintain_order=True).partition_by(
+    kept = frame.join(
+        services.head(MOST_SERVICES), on=["priority", "slo"], how="semi", nulls_equal=True, maintain_order="left"
+    )
+    alike = kept.sort("priority", "slo", "prefix", nulls_last=True, maintain_order=True).partition_by(
         "priority", "slo", "prefix", maintain_order=True
     )
-    arriving = int(frame["first"].sum()) if known.grown else frame.height
-    return [kind_of(bin, arriving, known) for part in parts for bin in ([part] if known.grown else by_prompt(part))]
+    return [part for each in alike for part in ([each] if known.grown else by_prompt(each))]
 
 
 def kind_of(part: pl.DataFrame, of: int, known: Known) -> Kind:

@@ -13,6 +13,7 @@ import polars as pl
 from replay.traces.fitting.distances import Numbers
 
 STEEPEST = 4.0
+ANYONE = "anyone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ def groups(frame: pl.DataFrame, users: int) -> list[Group]:
         counts = np.sort(rest["who"].value_counts()["count"].to_numpy().astype(np.float64))[::-1]
         zipf = round(fit_zipf(counts), 2) if len(counts) > 1 else None
         found.append(Group("others" if len(counts) > 1 else f"user-{users + 1}", rest, len(counts), zipf))
-    found.append(Group("anyone", frame.filter(pl.col("who").is_null())))
+    found.append(Group(ANYONE, frame.filter(pl.col("who").is_null())))
     return [group for group in found if group.frame.height]
 
 
