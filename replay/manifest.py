@@ -17,7 +17,7 @@ from replay.experiment.loading import Experiment
 from replay.machine import hardware, versions
 from replay.predictors import predictors
 from replay.scheduler import policies
-from replay.traces.sessions import sessions_of
+from replay.traces.describing.sessions import sessions_of
 from replay.traces.table import Trace
 
 FORMAT = 1

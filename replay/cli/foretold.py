@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def about(trace: Trace, *, open_loop: bool) -> list[str]:
     """What will be replayed, in a line, and what is to be known of how it was read."""
-    from replay.traces.sessions import sessions_of
+    from replay.traces.describing.sessions import sessions_of
 
     extent = trace.extent()
     lines = [
@@ -49,7 +49,7 @@ def indistinct(experiment: Experiment, traces: list[Trace]) -> list[str]:
 
 def in_vain(experiment: Experiment, traces: list[Trace]) -> list[str]:
     """What is asked of the traces and is not in any of them."""
-    from replay.traces.sessions import sessions_of
+    from replay.traces.describing.sessions import sessions_of
 
     if experiment.open_loop and not any(sessions_of(trace) for trace in traces):
         return ["open_loop is not used: no trace has sessions, so that every request is due at its arrival anyway"]
@@ -78,7 +78,7 @@ def misfits(runner: Runner, traces: list[Trace], pools: Mapping[Engine, PoolSize
 def forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:
     """How many cells, and how long at least: a cell in real time cannot be shorter than its trace, and than the think
     times of a session one after the other."""
-    from replay.traces.sessions import last_due
+    from replay.traces.describing.sessions import last_due
 
     cells = runner.cells
     each = [last_due(trace, open_loop=experiment.open_loop) for trace in traces]

@@ -9,7 +9,7 @@ from typing import Any
 from replay.executors.pool_size import GIB, SPARE_BLOCKS, blocks_of
 from replay.executors.torch.probing.accounting import ITEMSIZES
 from replay.planning import Plan
-from replay.traces.demand import larger_than, occupancy, request_tokens, together
+from replay.traces.describing.demand import larger_than, occupancy, request_tokens, together
 from replay.traces.table import Trace
 
 SHORTEST, LONGEST = 256, 131_072  # tokens, of the contexts that are shown when none is asked for

@@ -209,7 +209,7 @@ def show_command(file: Path, *, as_json: bool, folder: str | None, force: bool) 
       replay trace show traces/sample.parquet
       replay trace show traces/sample.parquet --plot pictures
     """
-    from replay.traces.describe import describe, description_text
+    from replay.traces.describing.describe import describe, description_text
     from replay.traces.reading import read_trace
 
     if folder is None and force:
@@ -225,7 +225,7 @@ def show_command(file: Path, *, as_json: bool, folder: str | None, force: bool) 
 def show_pictures(found: Trace, folder: Path, *, as_json: bool, force: bool) -> None:
     """Say what a trace is like, draw it, and say which pictures there are now, and why others are not."""
     from replay.plots.traces import check_folder, draw_trace
-    from replay.traces.describe import describe, description_text
+    from replay.traces.describing.describe import describe, description_text
 
     check_folder(folder, force=force)
     if not as_json:

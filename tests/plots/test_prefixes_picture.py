@@ -1,4 +1,4 @@
-"""What a prefix cache would save, as it is drawn; the numbers behind it are in the tests of `replay.traces.reuse`."""
+"""What a prefix cache would save, as it is drawn; the numbers behind it are in the tests of `replay.traces.describing.reuse`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from drawn_traces import figure_of, picture, title, trace_of
 
 from replay.plots.traces.pictures.prefixes import seen_over_time
-from replay.traces.reuse import reuse
+from replay.traces.describing.reuse import reuse
 
 MADE = trace_of(
     [0, 1, 1.5, 3],

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.foreign.glimpse import glimpse
 from replay.traces.formats import AUTO, detected, formats, import_trace
-from replay.traces.glimpse import glimpse
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.traces.demand import Together, larger_than, occupancy, request_tokens, together
+from replay.traces.describing.demand import Together, larger_than, occupancy, request_tokens, together
 from replay.traces.reading import read_trace
 from replay.traces.table import Trace
 

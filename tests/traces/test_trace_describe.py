@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from replay.traces.describe import describe, description_text
+from replay.traces.describing.describe import describe, description_text
 from replay.traces.reading import read_trace
 
 

@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from replay.errors import ExperimentError
-from replay.traces.describe import describe
+from replay.traces.describing.describe import describe
 from replay.traces.generate import generate_trace
 from replay.traces.reading import read_trace
 

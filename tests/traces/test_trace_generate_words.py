@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from replay.arrivals import Arrivals
 from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError
-from replay.traces.describe import describe
+from replay.traces.describing.describe import describe
 from replay.traces.generate import generate_trace
 from replay.traces.generating.arrivals import arrivals
 from replay.traces.generating.patterns import Diurnal, Spike

@@ -15,7 +15,7 @@ from replay.errors import TraceError
 from replay.traces import source
 from replay.traces.canonical import canonical_trace
 from replay.traces.faults import ROW
-from replay.traces.json_objects import ROWS, objects, streamed
+from replay.traces.foreign.json_objects import ROWS, objects, streamed
 from replay.traces.table import Trace
 
 SCHEMA = {ROW: pl.Int64(), "arrival_s": pl.Int64(), "prompt_tokens": pl.Int64(), "output_tokens": pl.Int64()}

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from test_trace_auto import EXAMPLES, NEEDED
 
+from replay.traces.foreign.mapping import OURS
 from replay.traces.formats import exporting, formats, import_trace
-from replay.traces.mapping import OURS
 from replay.traces.reading import read_trace
 
 PAGE = Path("docs/replaying-your-own-log.md")

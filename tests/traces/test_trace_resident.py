@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from replay.arrivals import Arrivals
 from replay.clock import NANOSECONDS
 from replay.request import Request
-from replay.traces.demand import occupancy
-from replay.traces.resident import paced, resident
+from replay.traces.describing.demand import occupancy
+from replay.traces.describing.resident import paced, resident
 from replay.traces.table import Trace
 
 COLUMNS = {

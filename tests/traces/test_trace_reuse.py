@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.traces.reuse import Reuse, larger_before, reuse
+from replay.traces.describing.reuse import Reuse, larger_before, reuse
 
 
 def rows(*prompts: tuple[int, list[int]], sessions: list[str] | None = None) -> pl.LazyFrame:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.arrivals import Arrivals
+from replay.traces.describing.sessions import last_due, sessions_of
 from replay.traces.reading import read_trace
-from replay.traces.sessions import last_due, sessions_of
 from replay.traces.workload import workload
 
 

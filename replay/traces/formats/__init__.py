@@ -19,7 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 from replay.errors import ExperimentError, OutputError, TraceError
 from replay.registry import Registry
 from replay.traces.canonical import canonical_trace, skipped_text
-from replay.traces.glimpse import Glimpse, glimpse
+from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.reading import sha256_of
 from replay.traces.source import Source, first_line
 from replay.traces.table import Trace

@@ -15,10 +15,10 @@ from typing import Any
 import polars as pl
 
 from replay.traces.faults import ROW
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import objects, streamed
+from replay.traces.foreign.json_rows import Entry
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import objects, streamed
-from replay.traces.json_rows import Entry
 from replay.traces.source import Source
 
 SCHEMA = {

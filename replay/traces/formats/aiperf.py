@@ -30,17 +30,17 @@ from typing import Any
 import polars as pl
 
 from replay.errors import ExperimentError
-from replay.traces.export_lines import arrivals_in, block_remarks, with_hash_ids
-from replay.traces.exporting import left_out
 from replay.traces.faults import ROW
+from replay.traces.foreign.export_lines import arrivals_in, block_remarks, with_hash_ids
+from replay.traces.foreign.exporting import left_out
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import streamed
+from replay.traces.foreign.json_rows import Entry, entries
+from replay.traces.foreign.length_lines import hash_tail_of
+from replay.traces.foreign.text_tokens import Counting, counting
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import streamed
-from replay.traces.json_rows import Entry, entries
-from replay.traces.length_lines import hash_tail_of
 from replay.traces.source import Source
 from replay.traces.table import Trace
-from replay.traces.text_tokens import Counting, counting
 from replay.traces.wording import counted
 
 BLOCK = 512

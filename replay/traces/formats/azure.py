@@ -16,10 +16,10 @@ from pathlib import Path
 import polars as pl
 
 from replay.errors import ExperimentError
-from replay.traces.delimited import YEARS, instant, scan_csv, whole
-from replay.traces.exporting import left_out
+from replay.traces.foreign.delimited import YEARS, instant, scan_csv, whole
+from replay.traces.foreign.exporting import left_out
+from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
 from replay.traces.source import Source
 from replay.traces.table import Trace
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import polars as pl
 
 from replay.traces.faults import ROW
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_lines import given, scan_json_lines
+from replay.traces.foreign.json_rows import first_names
+from replay.traces.foreign.length_lines import HASHES, as_written, hash_tail_of, refuse_without, strange, time_field
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_lines import given, scan_json_lines
-from replay.traces.json_rows import first_names
-from replay.traces.length_lines import HASHES, as_written, hash_tail_of, refuse_without, strange, time_field
 from replay.traces.source import Source
 from replay.traces.wording import counted
 

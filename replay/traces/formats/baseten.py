@@ -19,12 +19,12 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from replay.errors import TraceError
-from replay.traces.delimited import refuse_folder
 from replay.traces.faults import ROW
+from replay.traces.foreign.delimited import refuse_folder
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_lines import given
+from replay.traces.foreign.length_lines import hash_tail_of
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_lines import given
-from replay.traces.length_lines import hash_tail_of
 from replay.traces.source import Raw, Source, first_line, is_large
 
 ARROW = b"ARROW1"

@@ -19,10 +19,10 @@ from pathlib import Path
 import polars as pl
 
 from replay.errors import ExperimentError
-from replay.traces.delimited import elapsed, scan_csv, text, whole
 from replay.traces.faults import ROW
+from replay.traces.foreign.delimited import elapsed, scan_csv, text, whole
+from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
 from replay.traces.source import SKIP, Source
 
 TIME, PROMPT, OUTPUT, CLASSES = "Timestamp", "Request tokens", "Response tokens", ("Model", "Log Type")

@@ -19,15 +19,15 @@ from typing import Any
 import polars as pl
 
 from replay.errors import TraceError
-from replay.traces.delimited import UNITS
 from replay.traces.faults import ROW
+from replay.traces.foreign.delimited import UNITS
+from replay.traces.foreign.glimpse import Glimpse, glimpse
+from replay.traces.foreign.instants import unix_nanoseconds
+from replay.traces.foreign.json_objects import objects, streamed
+from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.think_times import overlap_notes, think_times
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse, glimpse
-from replay.traces.instants import unix_nanoseconds
-from replay.traces.json_objects import objects, streamed
-from replay.traces.json_rows import Entry
 from replay.traces.source import SKIP, Source
-from replay.traces.think_times import overlap_notes, think_times
 
 SHARD = ".jsonl"
 SCHEMA = {

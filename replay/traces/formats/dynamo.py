@@ -27,11 +27,11 @@ import polars as pl
 
 from replay.errors import TraceError
 from replay.traces.faults import ROW, place_text
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import streamed
+from replay.traces.foreign.json_rows import Entry, entries
+from replay.traces.foreign.length_lines import hash_tail_of
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import streamed
-from replay.traces.json_rows import Entry, entries
-from replay.traces.length_lines import hash_tail_of
 from replay.traces.source import Source
 from replay.traces.wording import counted
 

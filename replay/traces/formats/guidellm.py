@@ -15,12 +15,12 @@ from pathlib import Path
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from replay.traces.delimited import elapsed, refuse_folder, scan_csv, whole
 from replay.traces.faults import ROW
+from replay.traces.foreign.delimited import elapsed, refuse_folder, scan_csv, whole
+from replay.traces.foreign.glimpse import Glimpse, glimpse
+from replay.traces.foreign.json_lines import given
+from replay.traces.foreign.length_lines import LengthLines
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse, glimpse
-from replay.traces.json_lines import given
-from replay.traces.length_lines import LengthLines
 from replay.traces.reading import no_parquet
 from replay.traces.scratch import AT_ONCE
 from replay.traces.source import Raw, Source

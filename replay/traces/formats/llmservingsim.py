@@ -18,10 +18,10 @@ from typing import Any
 import polars as pl
 
 from replay.traces.faults import ROW
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import streamed
+from replay.traces.foreign.json_rows import Entry, entries
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import streamed
-from replay.traces.json_rows import Entry, entries
 from replay.traces.source import Source
 from replay.traces.table import SCHEMA
 

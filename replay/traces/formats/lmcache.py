@@ -16,11 +16,11 @@ from typing import Any, Literal
 import polars as pl
 
 from replay.traces.faults import ROW
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import objects, streamed
+from replay.traces.foreign.text_tokens import Counting, counting
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import objects, streamed
 from replay.traces.source import Source
-from replay.traces.text_tokens import Counting, counting
 
 NAMES = ("timestamp", "input", "output", "session_id")
 SCHEMA = {

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.length_lines import LengthLines, hash_tail_of
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.length_lines import LengthLines, hash_tail_of
 from replay.traces.source import Source
 from replay.traces.table import Trace
 

@@ -19,13 +19,13 @@ import polars as pl
 
 from replay.errors import TraceError
 from replay.traces.faults import ROW
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.instants import unix_nanoseconds
+from replay.traces.foreign.json_objects import objects
+from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.think_times import overlap_notes, think_times
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.instants import unix_nanoseconds
-from replay.traces.json_objects import objects
-from replay.traces.json_rows import Entry
 from replay.traces.source import Source
-from replay.traces.think_times import overlap_notes, think_times
 from replay.traces.wording import counted
 
 PROMPT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")

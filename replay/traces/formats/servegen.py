@@ -25,11 +25,11 @@ import polars as pl
 
 from replay.errors import ExperimentError, TraceError
 from replay.traces.durations import nanoseconds
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import streamed
+from replay.traces.foreign.servegen_fits import DATASET, TRACE, Fit, Lengths, fits_of, lengths_of
 from replay.traces.formats import formats
 from replay.traces.generating.renewals import Window, window_arrivals
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import streamed
-from replay.traces.servegen_fits import DATASET, TRACE, Fit, Lengths, fits_of, lengths_of
 from replay.traces.source import Source
 from replay.traces.wording import counted, duration_text
 

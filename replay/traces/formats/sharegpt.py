@@ -22,13 +22,13 @@ from pyarrow.parquet import ParquetFile
 
 from replay.errors import ExperimentError
 from replay.traces.faults import ROW
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import objects, streamed
+from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.text_tokens import Counting, Units, counting, joined
 from replay.traces.formats import formats
 from replay.traces.generating.renewals import Window, window_arrivals
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import objects, streamed
-from replay.traces.json_rows import Entry
 from replay.traces.source import Source
-from replay.traces.text_tokens import Counting, Units, counting, joined
 
 MESSAGES = ("conversations", "conversation", "messages")
 ROLES, TEXTS = ("from", "role"), ("value", "content")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import polars as pl
 
-from replay.traces.delimited import elapsed, scan_csv, text, whole
+from replay.traces.foreign.delimited import elapsed, scan_csv, text, whole
+from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
 from replay.traces.source import Field, Source
 
 NAMES = (

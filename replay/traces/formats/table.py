@@ -22,14 +22,14 @@ import polars as pl
 from replay.errors import ExperimentError, TraceError
 from replay.registry import nearest
 from replay.traces.arrival import arrival_form, arrival_nanoseconds
-from replay.traces.delimited import UNITS, elapsed, scan_csv
-from replay.traces.dotted import members, paths, written
 from replay.traces.faults import ROW
+from replay.traces.foreign.delimited import UNITS, elapsed, scan_csv
+from replay.traces.foreign.dotted import members, paths, written
+from replay.traces.foreign.glimpse import Glimpse, glimpse
+from replay.traces.foreign.json_objects import objects, streamed
+from replay.traces.foreign.mapping import BY_UNIT, field_of, is_arrival, matched, parse_map, parse_pairs
+from replay.traces.foreign.opening import open_text
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse, glimpse
-from replay.traces.json_objects import objects, streamed
-from replay.traces.mapping import BY_UNIT, field_of, is_arrival, matched, parse_map, parse_pairs
-from replay.traces.opening import open_text
 from replay.traces.reading import no_parquet
 from replay.traces.scratch import AT_ONCE
 from replay.traces.source import BROKEN, Field, Raw, Source

@@ -22,10 +22,10 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
-from replay.traces.delimited import elapsed, number, scan_csv, text, whole
 from replay.traces.faults import ROW
+from replay.traces.foreign.delimited import elapsed, number, scan_csv, text, whole
+from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
 from replay.traces.source import BROKEN, Field, Raw, Source
 from replay.traces.wording import counted
 

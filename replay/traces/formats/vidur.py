@@ -11,10 +11,10 @@ from pathlib import Path
 
 import polars as pl
 
-from replay.traces.delimited import elapsed, scan_csv, whole
-from replay.traces.exporting import left_out, seconds_text
+from replay.traces.foreign.delimited import elapsed, scan_csv, whole
+from replay.traces.foreign.exporting import left_out, seconds_text
+from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
 from replay.traces.source import Source
 from replay.traces.table import Trace
 

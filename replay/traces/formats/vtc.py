@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from replay.traces.delimited import elapsed, scan_csv, text, whole
+from replay.traces.foreign.delimited import elapsed, scan_csv, text, whole
+from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
 from replay.traces.source import Source
 
 NAMES = ("req_id", "req_time_s", "adapter_dir", "prompt_len", "output_len")

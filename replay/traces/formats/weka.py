@@ -29,10 +29,10 @@ import polars as pl
 from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError, TraceError
 from replay.traces.faults import ROW
+from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_objects import objects
+from replay.traces.foreign.json_rows import Entry
 from replay.traces.formats import formats
-from replay.traces.glimpse import Glimpse
-from replay.traces.json_objects import objects
-from replay.traces.json_rows import Entry
 from replay.traces.source import Source
 from replay.traces.wording import counted
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.foreign.glimpse import glimpse
 from replay.traces.formats import export_trace, formats, import_trace
-from replay.traces.glimpse import glimpse
 from replay.traces.reading import read_trace
 
 

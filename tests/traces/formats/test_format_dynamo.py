@@ -8,8 +8,8 @@ import json
 import pytest
 
 from replay.errors import TraceError
+from replay.traces.foreign.glimpse import glimpse
 from replay.traces.formats import formats, import_trace
-from replay.traces.glimpse import glimpse
 
 
 @pytest.fixture

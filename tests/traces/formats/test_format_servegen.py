@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.foreign.servegen_fits import distribution
 from replay.traces.formats import formats, import_trace
-from replay.traces.servegen_fits import distribution
 
 WINDOW = 600
 LENGTHS = {"input_tokens": "{100: 0.25, 300: 0.75}", "output_tokens": "{5: 0.5, 7: 0.5}"}

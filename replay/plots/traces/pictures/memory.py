@@ -17,7 +17,7 @@ from replay.plots.traces.kv import MODEL, gib_axis, size_text, sizes_text
 from replay.plots.traces.registry import trace_pictures
 from replay.plots.traces.times import length_text, time_axis
 from replay.plots.traces.words import PROMPT, REQUESTS, number_text, tick_text
-from replay.traces.resident import LOOKS, resident
+from replay.traces.describing.resident import LOOKS, resident
 from replay.traces.table import Trace
 
 TTFT, TPOT = 0.5, 0.05  # seconds

@@ -15,7 +15,7 @@ from replay.plots.traces.kv import MODEL, gib_axis, size_text
 from replay.plots.traces.registry import trace_pictures
 from replay.plots.traces.times import length_text, round_width, spans_for, time_axis
 from replay.plots.traces.words import PROMPT, number_text, percent_tick, share_text, tick_text
-from replay.traces.reuse import Reuse, reuse
+from replay.traces.describing.reuse import Reuse, reuse
 from replay.traces.table import Trace
 
 MOST_OF_IT = 0.9

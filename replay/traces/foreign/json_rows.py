@@ -1,0 +1,145 @@
+"""JSON objects of other people that are read one by one, because they are nested or because rows belong together.
+
+It knows no format. A number with a fraction keeps every digit that is written, and a value that is none is refused
+with its file and row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from replay.errors import TraceError
+from replay.traces.faults import place_text, quoted
+from replay.traces.foreign.delimited import UNITS, refuse_folder
+from replay.traces.foreign.opening import open_text
+
+LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One object and where it stands. Each question takes a field's names, of which the first that is given counts;
+    an absent field and a null are the same."""
+
+    file: Path
+    row: int
+    fields: dict[str, Any]
+
+    def given(self, *names: str) -> tuple[str, Any]:
+        """The first of these fields that the object has, and its value; None if it has none of them."""
+        return next(
+            ((name, self.fields[name]) for name in names if self.fields.get(name) is not None), (names[0], None)
+        )
+
+    def wrong(self, name: str, value: object, right: str) -> TraceError:
+        """The sentence for a value that is none."""
+        shown = str(value) if isinstance(value, Decimal) else quoted(value)
+        return TraceError(f"{place_text(self.file, self.row, name)}: {shown}, but must be {right}")
+
+    def whole(self, *names: str) -> int | None:
+        """A whole number of 64 bits."""
+        name, value = self.given(*names)
+        if value is not None and not is_whole(value):
+            raise self.wrong(name, value, "a whole number")
+        return None if value is None else int(value)
+
+    def number(self, *names: str) -> Decimal | None:
+        """A number, digit by digit."""
+        name, value = self.given(*names)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | Decimal) or not Decimal(value).is_finite():
+            raise self.wrong(name, value, "a number")
+        return Decimal(value)
+
+    def span(self, unit: str, *names: str) -> int | None:
+        """Whole nanoseconds, of a number of `unit`."""
+        number = self.number(*names)
+        if number is None:
+            return None
+        nanoseconds = round(number * UNITS[unit])
+        if abs(nanoseconds) > LARGEST:
+            raise self.wrong(self.given(*names)[0], number, f"within 292 years, as a number of {unit}")
+        return nanoseconds
+
+    def text(self, *names: str) -> str | None:
+        """Text; a whole number is text, too."""
+        name, value = self.given(*names)
+        if value is not None and not isinstance(value, str) and not is_whole(value):
+            raise self.wrong(name, value, "text")
+        return None if value is None else str(value)
+
+    def wholes(self, *names: str) -> list[int] | None:
+        """A list of whole numbers; of those of 64 bits without a sign, the large ones become negative."""
+        name, value = self.given(*names)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(
+            isinstance(item, int) and not isinstance(item, bool) for item in value
+        ):
+            raise self.wrong(name, value, "a list of whole numbers")
+        return [signed(item) for item in value]
+
+    def texts(self, *names: str) -> list[str]:
+        """A list of texts; none is an empty one."""
+        name, value = self.given(*names)
+        if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+            raise self.wrong(name, value, "a list of texts")
+        return value or []
+
+    def objects(self, *names: str) -> list[dict[str, Any]]:
+        """A list of objects; none is an empty one."""
+        name, value = self.given(*names)
+        if value is not None and not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
+            raise self.wrong(name, value, "a list of objects")
+        return value or []
+
+
+def is_whole(value: object) -> bool:
+    """Whether a JSON value is a whole number of 64 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and -LARGEST - 1 <= value <= LARGEST
+
+
+def signed(value: int) -> int:
+    """The same 64 bits, read with a sign."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def parse(text: str) -> Any:
+    """A JSON value, its fractions as decimals; raises `ValueError`."""
+    return json.loads(text, parse_float=Decimal)
+
+
+def entries(file: Path) -> Iterator[Entry]:
+    """The objects of a JSON Lines file, packed or not, in order; blank lines are none. Raises `TraceError`."""
+    refuse_folder(file)
+    with open_text(file) as lines:
+        try:
+            for row, line in enumerate(line for line in lines if line.strip()):
+                yield Entry(file, row, object_of(line, file, row))
+        except (UnicodeDecodeError, EOFError) as fault:
+            raise TraceError(f"{file}: is not text in UTF-8, so it is not JSON Lines") from fault
+
+
+def object_of(line: str, file: Path, row: int) -> dict[str, Any]:
+    """The object that a line holds."""
+    try:
+        value = parse(line)
+    except ValueError as fault:
+        raise TraceError(f"{place_text(file, row)}: is not JSON; each line must be one object") from fault
+    if not isinstance(value, dict):
+        raise TraceError(f"{place_text(file, row)}: is not a JSON object")
+    return value
+
+
+def first_names(file: Path) -> list[str]:
+    """The names of the first object's fields; none where there is no object, which whoever reads it all will say."""
+    try:
+        return list(next(entries(file)).fields)
+    except (StopIteration, TraceError):
+        return []
