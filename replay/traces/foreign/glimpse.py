@@ -17,7 +17,7 @@ from typing import IO, Any, Literal
 import polars as pl
 
 from replay.errors import TraceError
-from replay.traces.foreign.opening import open_text
+from replay.traces.foreign.opening import UNREADABLE, open_text
 
 Kind = Literal["csv", "json lines", "json", "parquet", "folder", "other"]
 PARQUET = b"PAR1"
@@ -66,10 +66,10 @@ def glimpse(path: Path) -> Glimpse:
             head = text.read(ENOUGH)
             if head.lstrip()[:1] in ("{", "["):
                 return json_text(path, head, text)
-    except OSError as fault:
-        raise TraceError(f"{path}: cannot be read ({fault.strerror or fault})") from fault
-    except (UnicodeDecodeError, EOFError):
+    except UnicodeDecodeError:
         return Glimpse(path, "other")
+    except UNREADABLE as fault:
+        raise TraceError(f"{path}: cannot be read ({getattr(fault, 'strerror', None) or fault})") from fault
     return csv_text(path, head)
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from replay.errors import TraceError
 from replay.traces.faults import ROW, place_text
 from replay.traces.foreign.delimited import refuse_folder
-from replay.traces.foreign.opening import open_text
+from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.source import Field, Raw, first_line, is_large
 
 
@@ -53,6 +53,8 @@ def faulty_line(file: Path, fields: Mapping[str, pl.DataType]) -> str | None:
                         return f"{place_text(file, row, field)}: {wrong}"
         except UnicodeDecodeError:
             return f"{file}: is not text in UTF-8, so it is not JSON Lines"
+        except UNREADABLE as fault:
+            return f"{file}: cannot be read ({first_line(fault)})"
     return None
 
 

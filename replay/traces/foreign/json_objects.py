@@ -18,11 +18,12 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from replay.errors import TraceError
-from replay.traces.faults import place_text
+from replay.traces.faults import ROW, place_text
 from replay.traces.foreign.delimited import refuse_folder
-from replay.traces.foreign.json_rows import Entry
-from replay.traces.foreign.opening import open_text
+from replay.traces.foreign.json_entry import Entry
+from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.source import BROKEN, Source, first_line, is_large
+from replay.traces.table import SCHEMA
 
 PIECE = 1 << 20  # characters that are read at a time
 ROWS = 20_000  # that are put into a table at a time
@@ -41,8 +42,16 @@ def objects(file: Path, decoder: json.JSONDecoder | None = None) -> Iterator[Ent
                 yield Entry(file, row, value)
     except UnicodeDecodeError as fault:
         raise TraceError(f"{file}: is not text in UTF-8, so it is not JSON") from fault
-    except (OSError, EOFError) as fault:
+    except UNREADABLE as fault:
         raise TraceError(f"{file}: cannot be read ({first_line(fault)})") from fault
+
+
+def first_names(file: Path) -> list[str]:
+    """The names of the first object's fields; none where there is no object, which whoever reads it all will say."""
+    try:
+        return list(next(objects(file)).fields)
+    except (StopIteration, TraceError):
+        return []
 
 
 def values(file: Path, stream: IO[str], decoder: json.JSONDecoder) -> Iterator[tuple[int, Any]]:
@@ -93,6 +102,11 @@ def pieces(
         row += 1
 
 
+def row_schema(*names: str) -> dict[str, pl.DataType]:
+    """The columns of rows that are made of objects: the row's number, its arrival, and these canonical ones."""
+    return {ROW: pl.Int64(), "arrival_ns": pl.Int64()} | {name: SCHEMA[name] for name in names}
+
+
 def streamed(path: Path, schema: dict[str, pl.DataType], rows: Rows, **known: Any) -> Source:
     """The source of rows that are made one after the other, `schema` their columns; `known` is more of the `Source`.
 
@@ -101,13 +115,13 @@ def streamed(path: Path, schema: dict[str, pl.DataType], rows: Rows, **known: An
     failed: list[TraceError] = []
 
     def frames(
-        columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, size: int | None
+        wanted: list[str] | None, predicate: pl.Expr | None, limit: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
-        made = iter(rows())
+        made = islice(rows(), limit)
         try:
             while batch := list(islice(made, ROWS)):
                 frame = pl.DataFrame(dict(zip(schema, zip(*batch, strict=True), strict=True)), schema=schema)
-                frame = frame.select(columns) if columns is not None else frame
+                frame = frame.select(wanted) if wanted is not None else frame
                 yield frame.filter(predicate) if predicate is not None else frame
         except TraceError as fault:
             failed.append(fault)

@@ -5,7 +5,6 @@ It knows neither their block sizes nor what their fields are called.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -16,8 +15,9 @@ from replay.errors import ExperimentError, TraceError
 from replay.traces.foreign.delimited import UNITS, elapsed
 from replay.traces.foreign.export_lines import arrivals_in, block_remarks, with_hash_ids
 from replay.traces.foreign.exporting import left_out
+from replay.traces.foreign.json_entry import fields_left_out
 from replay.traces.foreign.json_lines import given, scan_json_lines
-from replay.traces.foreign.json_rows import first_names
+from replay.traces.foreign.json_objects import first_names
 from replay.traces.source import Field, Raw, Source
 from replay.traces.table import HashTail, Trace
 
@@ -60,7 +60,7 @@ class LengthLines:
             block_size=block_size,
             hash_tail=hash_tail,
         )
-        source.notes += strange(there, fields)
+        source.notes += fields_left_out(there, fields)
         return source
 
     def write(self, trace: Trace, file: Path, block_size: int, tell: str, *, whole: bool, fill: bool) -> list[str]:
@@ -90,12 +90,6 @@ def refuse_without(path: Path, there: list[str], names: tuple[str, ...]) -> None
     for name in names:
         if there and name not in there:
             raise TraceError(f"{path}: the field {name!r} is missing; there are: {', '.join(there)}")
-
-
-def strange(there: list[str], known: Collection[str]) -> list[str]:
-    """The note on fields of the first object that nobody asked for."""
-    left = [name for name in there if name not in known]
-    return [f"fields left out: {', '.join(left)}"] if left else []
 
 
 def hash_tail_of(text: str) -> HashTail:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from pathlib import Path
 from typing import IO
 
 from replay.errors import TraceError
 
 GZIP = b"\x1f\x8b"
+UNREADABLE = (OSError, EOFError, zlib.error)  # what comes of a file that is cut off, or damaged, besides wrong text
 
 
 def open_text(file: Path) -> IO[str]:

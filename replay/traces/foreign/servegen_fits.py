@@ -18,9 +18,10 @@ from typing import Any
 from replay.clock import NANOSECONDS
 from replay.errors import TraceError
 from replay.traces.faults import place_text
-from replay.traces.foreign.opening import open_text
+from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.generating.gaps import FamilyName
 from replay.traces.generating.zipf import cumulated, picker
+from replay.traces.source import first_line
 
 TRACE, DATASET = re.compile(r"chunk-(\d{1,9})-trace\.csv"), "chunk-{}-dataset.json"
 COLUMNS = 6
@@ -172,8 +173,10 @@ def content(file: Path) -> str:
     try:
         with open_text(file) as stream:
             text = stream.read(LARGEST)
-    except (UnicodeDecodeError, OSError, EOFError) as fault:
+    except UnicodeDecodeError as fault:
         raise TraceError(f"{file}: is not text in UTF-8") from fault
+    except UNREADABLE as fault:
+        raise TraceError(f"{file}: cannot be read ({first_line(fault)})") from fault
     if text.startswith(POINTER):
         raise TraceError(f"{file}: is where Git LFS would put the file, not the file: get it with `git lfs pull`")
     return text

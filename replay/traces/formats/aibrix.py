@@ -12,23 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from replay.traces.faults import ROW
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.json_objects import objects, streamed
-from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.json_entry import Entry
+from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.formats import formats
 from replay.traces.source import Source
 
-SCHEMA = {
-    ROW: pl.Int64(),
-    "arrival_ns": pl.Int64(),
-    "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "session": pl.String(),
-    "prompt": pl.String(),
-}
+SCHEMA = row_schema("prompt_tokens", "output_tokens", "session", "prompt")
 
 
 @formats.register("aibrix")

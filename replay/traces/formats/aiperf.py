@@ -30,12 +30,11 @@ from typing import Any
 import polars as pl
 
 from replay.errors import ExperimentError
-from replay.traces.faults import ROW
 from replay.traces.foreign.export_lines import arrivals_in, block_remarks, with_hash_ids
 from replay.traces.foreign.exporting import left_out
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.json_objects import streamed
-from replay.traces.foreign.json_rows import Entry, entries
+from replay.traces.foreign.json_entry import Entry, fields_left_out
+from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.length_lines import hash_tail_of
 from replay.traces.foreign.text_tokens import Counting, counting
 from replay.traces.formats import formats
@@ -50,17 +49,7 @@ READ = (*PROMPTS, "output_length", "hash_ids", "timestamp", "delay", "session_id
 KNOWN = (*READ, "type", "tools", "extra")
 MADE = 2**62  # the first hash id that is made here, beyond those of any file
 TELL = "AIPerf: --isl-block-size {0}; replay: -o block_size={0}"
-SCHEMA: dict[str, pl.DataType] = {
-    ROW: pl.Int64(),
-    "arrival_ns": pl.Int64(),
-    "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "session": pl.String(),
-    "turn": pl.Int64(),
-    "think_time_ms": pl.Float64(),
-    "prefix_hashes": pl.List(pl.Int64()),
-    "prompt": pl.String(),
-}
+SCHEMA = row_schema("prompt_tokens", "output_tokens", "session", "turn", "think_time_ms", "prefix_hashes", "prompt")
 
 
 @formats.register("aiperf")
@@ -157,7 +146,7 @@ class Reading:
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         strange: set[str] = set()
-        for entry in entries(self.path):
+        for entry in objects(self.path):
             strange |= entry.fields.keys() - set(READ)
             session = entry.text("session_id")
             talk = Conversation() if session is None else self.conversations.setdefault(session, Conversation())
@@ -180,8 +169,7 @@ class Reading:
             talk.turns, talk.arrival = talk.turns + 1, arrival
             yield entry.row, arrival, tokens, output, session, turn, delay, hashes, text
         self.notes += [f"{counted(count, 'row')} {text}" for text, count in sorted(self.told.items()) if count]
-        if strange:
-            self.notes.append(f"fields left out: {', '.join(sorted(strange))}")
+        self.notes += fields_left_out(sorted(strange))
 
     def arrival(self, entry: Entry, talk: Conversation) -> tuple[int, float | None]:
         """When it arrives, in nanoseconds, and how long it waits after the turn before, in milliseconds."""

@@ -19,9 +19,10 @@ import polars as pl
 
 from replay.traces.faults import ROW
 from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_entry import fields_left_out
 from replay.traces.foreign.json_lines import given, scan_json_lines
-from replay.traces.foreign.json_rows import first_names
-from replay.traces.foreign.length_lines import HASHES, as_written, hash_tail_of, refuse_without, strange, time_field
+from replay.traces.foreign.json_objects import first_names
+from replay.traces.foreign.length_lines import HASHES, as_written, hash_tail_of, refuse_without, time_field
 from replay.traces.formats import formats
 from replay.traces.source import Source
 from replay.traces.wording import counted
@@ -60,7 +61,7 @@ class Bailian:
         try:
             links = raw.rows.select(ROW, "chat_id", "parent_chat_id", time_field("timestamp", "s").value.alias("time"))
             sessions, notes = sessions_by_parent(links.collect(engine="streaming"))
-        except pl.exceptions.PolarsError as fault:
+        except (pl.exceptions.PolarsError, OSError) as fault:
             raise raw.misread(fault) from fault
         rows = raw.rows.join(sessions.lazy(), on=ROW, how="left", maintain_order="left")
         source = replace(raw, rows=rows, names=[*raw.names, "session", "place"]).source(
@@ -78,7 +79,7 @@ class Bailian:
             block_size=self.block_size,
             hash_tail=hash_tail_of(self.hash_tail),
         )
-        source.notes += notes + strange(there, (*FIELDS, "turn"))
+        source.notes += notes + fields_left_out(there, (*FIELDS, "turn"))
         return source
 
 

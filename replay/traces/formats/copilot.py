@@ -19,28 +19,19 @@ from typing import Any
 import polars as pl
 
 from replay.errors import TraceError
-from replay.traces.faults import ROW
 from replay.traces.foreign.delimited import UNITS
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.foreign.instants import unix_nanoseconds
-from replay.traces.foreign.json_objects import objects, streamed
-from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.json_entry import Entry
+from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.think_times import overlap_notes, think_times
 from replay.traces.formats import formats
 from replay.traces.source import SKIP, Source
 
 SHARD = ".jsonl"
-SCHEMA = {
-    ROW: pl.Int64(),
-    SKIP: pl.String(),
-    "arrival_ns": pl.Int64(),
-    "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "session": pl.String(),
-    "turn": pl.Int64(),
-    "think_time_ms": pl.Float64(),
-    "prefix_hashes": pl.List(pl.Int64()),
-}
+SCHEMA = row_schema(
+    "prompt_tokens", "output_tokens", "session", "turn", "think_time_ms", "prefix_hashes"
+) | {SKIP: pl.String()}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +95,11 @@ class Copilot:
             kept = [call for call in calls if call.result == "Success"]
             for call in calls:
                 if call.result != "Success":
-                    yield entry.row, f"result {call.result}", call.start, None, None, session, None, None, None
+                    yield entry.row, call.start, None, None, session, None, None, None, f"result {call.result}"
             sessions.append([(call.start, call.end) for call in kept])
             times, shared = think_times(sessions[-1]), prefixes(kept, self.block_size)
             for turn, (call, think, hashes) in enumerate(zip(kept, times, shared, strict=True)):
-                yield entry.row, None, call.start, call.prompt, call.completion, session, turn, think, hashes
+                yield entry.row, call.start, call.prompt, call.completion, session, turn, think, hashes, None
         notes += overlap_notes(sessions)
 
 

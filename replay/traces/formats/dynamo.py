@@ -23,13 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from replay.errors import TraceError
-from replay.traces.faults import ROW, place_text
+from replay.traces.faults import place_text
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.json_objects import streamed
-from replay.traces.foreign.json_rows import Entry, entries
+from replay.traces.foreign.json_entry import Entry, fields_left_out
+from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.length_lines import hash_tail_of
 from replay.traces.formats import formats
 from replay.traces.source import Source
@@ -43,19 +41,10 @@ AGENTIC = ("policy_class", "wait_for", "tool_wait_ms", "branches")
 LEFT = ("routing_constraints", "output_token_ids", "request_kind", "prefix_reset", "tool_events")
 MILLISECOND = 1_000_000  # nanoseconds
 TIER = 2**32  # a priority has 32 bits
-SCHEMA: dict[str, pl.DataType] = {
-    ROW: pl.Int64(),
-    "arrival_ns": pl.Int64(),
-    "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "request_id": pl.String(),
-    "session": pl.String(),
-    "turn": pl.Int64(),
-    "think_time_ms": pl.Float64(),
-    "priority": pl.Int64(),
-    "slo": pl.String(),
-    "prefix_hashes": pl.List(pl.Int64()),
-}
+SCHEMA = row_schema(
+    "prompt_tokens", "output_tokens", "request_id", "session", "turn", "think_time_ms", "priority", "slo",
+    "prefix_hashes",
+)  # fmt: skip
 
 
 @formats.register("dynamo")
@@ -105,7 +94,7 @@ class Reading:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         awaited = self.awaited()
         strange: set[str] = set()
-        for entry in entries(self.path):
+        for entry in objects(self.path):
             if entry.fields.keys() & {"schema", "dependencies"}:
                 place = place_text(self.path, entry.row)
                 raise TraceError(f"{place}: is of dynamo's newer agentic format; right would be rows with wait_for")
@@ -129,12 +118,11 @@ class Reading:
             urgency, slo = self.priority(entry), entry.text("policy_class")
             yield entry.row, arrival, *lengths, identity, session, place_in_session, think, urgency, slo, hashes
         self.notes += [f"{counted(count, 'row')} {text}" for text, count in sorted(self.told.items())]
-        if strange:
-            self.notes.append(f"fields left out: {', '.join(sorted(strange))}")
+        self.notes += fields_left_out(sorted(strange))
 
     def awaited(self) -> set[str]:
         """The requests that a row without a session waits for before all others: it goes on with their session."""
-        waits = (entry.texts("wait_for") for entry in entries(self.path) if entry.text("session_id") is None)
+        waits = (entry.texts("wait_for") for entry in objects(self.path) if entry.text("session_id") is None)
         return {names[0] for names in waits if names}
 
     def before(self, entry: Entry, waits: list[str]) -> Turn | None:

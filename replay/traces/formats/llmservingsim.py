@@ -15,21 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from replay.traces.faults import ROW
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.json_objects import streamed
-from replay.traces.foreign.json_rows import Entry, entries
+from replay.traces.foreign.json_entry import Entry, fields_left_out
+from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.formats import formats
 from replay.traces.source import Source
-from replay.traces.table import SCHEMA
 
 ARRIVAL, TURNS, AGENTS = "arrival_time_ns", "sub_requests", "nodes"
 LENGTHS = ("input_toks", "output_toks")
 KNOWN = (*LENGTHS, ARRIVAL, TURNS, "session_id", "input_tok_ids", "tool_duration_ns")
 MILLISECOND = 1_000_000  # in nanoseconds
-COLUMNS = ("prompt_tokens", "output_tokens", "prompt_token_ids", "session", "turn", "think_time_ms")
+SCHEMA = row_schema("prompt_tokens", "output_tokens", "prompt_token_ids", "session", "turn", "think_time_ms")
 
 
 @formats.register("llmservingsim")
@@ -42,18 +38,16 @@ class LlmServingSim:
         return any(look.includes("json lines", all_of=(ARRIVAL, *names)) for names in kinds)
 
     def read(self, path: Path) -> Source:
-        schema = {ROW: pl.Int64(), "arrival_ns": pl.Int64()} | {name: SCHEMA[name] for name in COLUMNS}
         skipped: Counter[str] = Counter()
         notes: list[str] = []
 
         def rows() -> Iterator[tuple[Any, ...]]:
             strange: dict[str, None] = {}
-            for entry in entries(path):
+            for entry in objects(path):
                 yield from requests(entry, skipped, strange)
-            if strange:
-                notes.append(f"fields left out: {', '.join(strange)}")
+            notes.extend(fields_left_out(strange))
 
-        return streamed(path, schema, rows, skipped=skipped, notes=notes)
+        return streamed(path, SCHEMA, rows, skipped=skipped, notes=notes)
 
 
 def requests(entry: Entry, skipped: Counter[str], strange: dict[str, None]) -> Iterator[tuple[Any, ...]]:

@@ -13,25 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
-
-from replay.traces.faults import ROW
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.json_objects import objects, streamed
+from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.text_tokens import Counting, counting
 from replay.traces.formats import formats
 from replay.traces.source import Source
 
 NAMES = ("timestamp", "input", "output", "session_id")
-SCHEMA = {
-    ROW: pl.Int64(),
-    "arrival_ns": pl.Int64(),
-    "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "session": pl.String(),
-    "prefix_hashes": pl.List(pl.Int64()),
-    "prompt": pl.String(),
-}
+SCHEMA = row_schema("prompt_tokens", "output_tokens", "session", "prefix_hashes", "prompt")
 
 
 @formats.register("lmcache")

@@ -18,11 +18,10 @@ from typing import Any
 import polars as pl
 
 from replay.errors import TraceError
-from replay.traces.faults import ROW
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.instants import unix_nanoseconds
-from replay.traces.foreign.json_objects import objects
-from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.json_entry import Entry
+from replay.traces.foreign.json_objects import objects, row_schema
 from replay.traces.foreign.think_times import overlap_notes, think_times
 from replay.traces.formats import formats
 from replay.traces.source import Source
@@ -38,17 +37,7 @@ STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime"
 ENDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
 SCOPES = ("scopeSpans", "instrumentationLibrarySpans")
 VALUES = ("stringValue", "intValue", "doubleValue", "boolValue")
-SCHEMA = {
-    ROW: pl.Int64(),
-    "arrival_ns": pl.Int64(),
-    "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "request_id": pl.String(),
-    "user": pl.String(),
-    "session": pl.String(),
-    "think_time_ms": pl.Float64(),
-    "max_tokens": pl.Int64(),
-}
+SCHEMA = row_schema("prompt_tokens", "output_tokens", "request_id", "user", "session", "think_time_ms", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)

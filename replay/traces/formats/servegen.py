@@ -26,6 +26,7 @@ import polars as pl
 from replay.errors import ExperimentError, TraceError
 from replay.traces.durations import nanoseconds
 from replay.traces.foreign.glimpse import Glimpse
+from replay.traces.foreign.json_entry import fields_left_out
 from replay.traces.foreign.json_objects import streamed
 from replay.traces.foreign.servegen_fits import DATASET, TRACE, Fit, Lengths, fits_of, lengths_of
 from replay.traces.formats import formats
@@ -95,8 +96,7 @@ class ServeGen:
                 known = lengths_of(path / DATASET.format(client.number), begin, end, strange)
                 unknown += sum(1 for fit in client.fits if fit.rate and not known_at(known, fit.begin))
                 yield from self.drawn(client, known)
-            if strange:
-                notes.append(f"fields left out: {', '.join(strange)}")
+            notes.extend(fields_left_out(strange))
             if unknown:
                 notes.append(f"{counted(unknown, 'window')} with requests but no lengths: left out")
 

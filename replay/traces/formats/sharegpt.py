@@ -21,10 +21,9 @@ import polars as pl
 from pyarrow.parquet import ParquetFile
 
 from replay.errors import ExperimentError
-from replay.traces.faults import ROW
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.json_objects import objects, streamed
-from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.json_entry import Entry
+from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.text_tokens import Counting, Units, counting, joined
 from replay.traces.formats import formats
 from replay.traces.generating.renewals import Window, window_arrivals
@@ -34,17 +33,7 @@ MESSAGES = ("conversations", "conversation", "messages")
 ROLES, TEXTS = ("from", "role"), ("value", "content")
 ANSWERS = ("gpt", "assistant", "chatgpt", "bot", "model", "bing", "bard")
 ALWAYS = 1 << 62  # nanoseconds: the process does not end before the conversations do
-SCHEMA = {
-    ROW: pl.Int64(),
-    "arrival_ns": pl.Int64(),
-    "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
-    "session": pl.String(),
-    "turn": pl.Int64(),
-    "think_time_ms": pl.Float64(),
-    "prefix_hashes": pl.List(pl.Int64()),
-    "prompt": pl.String(),
-}
+SCHEMA = row_schema("prompt_tokens", "output_tokens", "session", "turn", "think_time_ms", "prefix_hashes", "prompt")
 
 
 @formats.register("sharegpt")

@@ -28,7 +28,7 @@ from replay.traces.foreign.dotted import members, paths, written
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.foreign.json_objects import objects, streamed
 from replay.traces.foreign.mapping import BY_UNIT, field_of, is_arrival, matched, parse_map, parse_pairs
-from replay.traces.foreign.opening import open_text
+from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.formats import formats
 from replay.traces.reading import no_parquet
 from replay.traces.scratch import AT_ONCE
@@ -208,7 +208,7 @@ def begins_as_json(file: Path) -> bool:
     try:
         with open_text(file) as text:
             return text.read(64).lstrip()[:1] in ("{", "[")
-    except (UnicodeDecodeError, EOFError, OSError):
+    except (UnicodeDecodeError, *UNREADABLE):
         return False
 
 

@@ -60,7 +60,7 @@ class TraceLab:
         )
         try:
             rows = source.rows.collect()
-        except PolarsError as fault:
+        except (PolarsError, OSError) as fault:
             raise source.explain(fault) from fault
         if rows[BROKEN].any():
             return source  # whoever reads it on says which value it is

@@ -28,10 +28,9 @@ import polars as pl
 
 from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError, TraceError
-from replay.traces.faults import ROW
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.json_objects import objects
-from replay.traces.foreign.json_rows import Entry
+from replay.traces.foreign.json_entry import Entry
+from replay.traces.foreign.json_objects import objects, row_schema
 from replay.traces.formats import formats
 from replay.traces.source import Source
 from replay.traces.wording import counted
@@ -39,19 +38,7 @@ from replay.traces.wording import counted
 NAMES = ("id", "block_size", "requests")
 AGENT = "subagent"
 LEFT_OUT = "left out: the models, why an answer stopped, and what it took at the time"
-SCHEMA = pl.Schema(
-    {
-        ROW: pl.Int64(),
-        "arrival_ns": pl.Int64(),
-        "prompt_tokens": pl.Int64(),
-        "output_tokens": pl.Int64(),
-        "user": pl.String(),
-        "session": pl.String(),
-        "turn": pl.Int64(),
-        "think_time_ms": pl.Float64(),
-        "prefix_hashes": pl.List(pl.Int64()),
-    }
-)
+SCHEMA = row_schema("prompt_tokens", "output_tokens", "user", "session", "turn", "think_time_ms", "prefix_hashes")
 
 
 @formats.register("weka")

@@ -1,4 +1,4 @@
-"""JSON objects of other people that are read one by one, because they are nested or because rows belong together.
+"""One JSON object of other people and what it is asked for: numbers, times, texts, lists, by the names of its fields.
 
 It knows no format. A number with a fraction keeps every digit that is written, and a value that is none is refused
 with its file and row.
@@ -6,8 +6,7 @@ with its file and row.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Any
 
 from replay.errors import TraceError
 from replay.traces.faults import place_text, quoted
-from replay.traces.foreign.delimited import UNITS, refuse_folder
-from replay.traces.foreign.opening import open_text
+from replay.traces.foreign.delimited import UNITS
 
 LARGEST = 2**63 - 1
 
@@ -110,36 +108,7 @@ def signed(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def parse(text: str) -> Any:
-    """A JSON value, its fractions as decimals; raises `ValueError`."""
-    return json.loads(text, parse_float=Decimal)
-
-
-def entries(file: Path) -> Iterator[Entry]:
-    """The objects of a JSON Lines file, packed or not, in order; blank lines are none. Raises `TraceError`."""
-    refuse_folder(file)
-    with open_text(file) as lines:
-        try:
-            for row, line in enumerate(line for line in lines if line.strip()):
-                yield Entry(file, row, object_of(line, file, row))
-        except (UnicodeDecodeError, EOFError) as fault:
-            raise TraceError(f"{file}: is not text in UTF-8, so it is not JSON Lines") from fault
-
-
-def object_of(line: str, file: Path, row: int) -> dict[str, Any]:
-    """The object that a line holds."""
-    try:
-        value = parse(line)
-    except ValueError as fault:
-        raise TraceError(f"{place_text(file, row)}: is not JSON; each line must be one object") from fault
-    if not isinstance(value, dict):
-        raise TraceError(f"{place_text(file, row)}: is not a JSON object")
-    return value
-
-
-def first_names(file: Path) -> list[str]:
-    """The names of the first object's fields; none where there is no object, which whoever reads it all will say."""
-    try:
-        return list(next(entries(file)).fields)
-    except (StopIteration, TraceError):
-        return []
+def fields_left_out(names: Iterable[str], known: Collection[str] = ()) -> list[str]:
+    """The note on fields that nobody asks for, in the order given; none if all are `known`."""
+    strange = [name for name in names if name not in known]
+    return [f"fields left out: {', '.join(strange)}"] if strange else []
