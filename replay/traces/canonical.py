@@ -23,7 +23,7 @@ from replay.traces.scratch import Scratch
 from replay.traces.source import BROKEN, SKIP, Source
 from replay.traces.table import COLUMNS, SCHEMA, HashScope, HashTail, Trace
 from replay.traces.validation import column_values, refuse_bad_ids, refuse_bad_rows, row_rules
-from replay.traces.wording import counted, duration_text
+from replay.traces.wording import counted, duration_text, listed, named
 
 LONG, SHORT, MANY = 24 * UNITS["h"], UNITS["ms"], 100
 
@@ -40,7 +40,7 @@ def canonical_trace(name: str, path: Path, sources: Sequence[Source], sha256: st
         for source in sources:
             settle(source, scratch)
         return joined(name, path, sources, sha256, scratch, strict=strict)
-    except (PolarsError, PanicException) as fault:
+    except (PolarsError, PanicException, OSError) as fault:
         raise source.explain(fault) from fault
 
 
@@ -160,7 +160,7 @@ def in_order(trace: Trace, scratch: Scratch) -> pl.LazyFrame:
 def _with_hint(name: str, present: Sequence[str]) -> str:
     """A column that nobody knows, and the one that may have been meant."""
     close = difflib.get_close_matches(name.removesuffix("_id"), set(COLUMNS) - set(present), n=1, cutoff=0.75)
-    return f"{name} (was {close[0]!r} meant?)" if close else name
+    return f"{named(name)} (was {close[0]!r} meant?)" if close else named(name)
 
 
 def typed(source: Source, form: ArrivalForm, files: Sequence[Path]) -> pl.LazyFrame:
@@ -168,7 +168,7 @@ def typed(source: Source, form: ArrivalForm, files: Sequence[Path]) -> pl.LazyFr
     schema = source.rows.collect_schema()
     for name, column in COLUMNS.items():
         if column.required and name != "arrival" and name not in schema:
-            there = ", ".join(each for each in schema if each not in (ROW, SKIP))
+            there = listed(each for each in schema if each not in (ROW, SKIP))
             raise TraceError(f"{source.path}: the column {name!r} is missing; there are: {there}")
     unknown = [name for name in schema if name not in (*COLUMNS, form.column, ROW, SKIP)]
     if unknown:

@@ -15,8 +15,9 @@ from polars.exceptions import PanicException, PolarsError
 
 from replay.errors import TraceError
 from replay.traces.canonical import canonical_trace
+from replay.traces.faults import FILE, ROW
 from replay.traces.scratch import AT_ONCE
-from replay.traces.source import Source, first_line
+from replay.traces.source import BROKEN, SKIP, Source, first_line
 from replay.traces.table import HashScope, HashTail, Trace
 
 HASH_SCOPES: tuple[HashScope, ...] = ("global", "session")
@@ -48,6 +49,7 @@ def parquet_source(file: Path) -> Source:
         metadata = pl.read_parquet_metadata(file)
         rows = pl.scan_parquet(file, hive_partitioning=False)
         height: int = rows.select(pl.len()).collect().item()
+        strange = [name for name in (FILE, ROW, BROKEN, SKIP) if name in rows.collect_schema()]
     except (PolarsError, OSError, PanicException) as fault:
         raise no_parquet(file, fault) from fault
     scope = metadata.get("hash_scope", "global")
@@ -58,13 +60,14 @@ def parquet_source(file: Path) -> Source:
         raise TraceError(f"{file}: the metadata's hash_tail is {tail!r}, but must be ceil or floor")
     return Source(
         path=file,
-        rows=rows,
+        rows=rows.drop(strange),
         log=False,
         large=height > AT_ONCE,
         misread=lambda fault: no_parquet(file, fault),
         hash_tail=tail,
         block_size=block_size(metadata.get("block_size"), file),
         hash_scope=scope,
+        notes=[f"columns left out: {', '.join(strange)}"] if strange else [],
         history=history(metadata.get("history")),
     )
 

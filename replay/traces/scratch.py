@@ -5,7 +5,10 @@ They are gone when nobody holds the `Scratch` any more, and at the latest when t
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
@@ -13,9 +16,17 @@ from typing import Literal
 from weakref import finalize
 
 import polars as pl
+from polars.exceptions import PolarsError
+
+from replay.errors import OutputError
 
 COMPRESSION: Literal["lz4"] = "lz4"  # read more often than kept
 AT_ONCE = 2_000_000  # rows that are sorted in memory: two hundred bytes each are no more than half a gigabyte
+FULL = {
+    "os error 27": "a file grows too large",
+    "os error 28": "no space is left",
+    "os error 122": "a quota is used up",
+}
 
 
 class Scratch:
@@ -28,14 +39,15 @@ class Scratch:
     def file(self) -> Path:
         """The name of a Parquet file that is not there yet."""
         if self._folder is None:
-            self._folder = Path(mkdtemp(prefix="replay-"))
+            self._folder = new_folder()
             finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder / f"{next(self._numbers)}.parquet"
 
     def spooled(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """The same rows, from a file that is quick to read."""
         file = self.file()
-        rows.sink_parquet(file, compression=COMPRESSION)
+        with said_if_full(file.parent):
+            rows.sink_parquet(file, compression=COMPRESSION)
         return pl.scan_parquet(file)
 
     def by_arrival(self, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -52,6 +64,31 @@ class Scratch:
             part = part if end is None else part.filter(pl.col("arrival") < end)
             parts.append(self.file())
             ordered = part.collect(engine="streaming").sort("arrival", maintain_order=True)
-            ordered.write_parquet(parts[-1], compression=COMPRESSION)
+            with said_if_full(parts[-1].parent):
+                ordered.write_parquet(parts[-1], compression=COMPRESSION)
         nothing = [pl.lit(None, dtype).alias(name) for name, dtype in schema.items() if not known[name]]
         return pl.scan_parquet(parts).with_columns(nothing).select(schema.names())
+
+
+def new_folder() -> Path:
+    """A new folder for temporary files; raises `OutputError` where there can be none."""
+    wanted = os.environ.get("TMPDIR") or None  # Python would go elsewhere if it cannot be written to
+    try:
+        return Path(mkdtemp(prefix="replay-", dir=wanted))
+    except OSError as fault:
+        reason = f"is no folder for temporary files ({fault.strerror}); set TMPDIR to one with room for the trace"
+        raise OutputError(f"{wanted or 'TMPDIR'}: {reason}") from fault
+
+
+@contextmanager
+def said_if_full(folder: Path) -> Iterator[None]:
+    """What is written in this block may be more than fits: then it is `OutputError`, and no fault of what is read."""
+    try:
+        yield
+    except (OSError, PolarsError) as fault:
+        reason = next((said for mark, said in FULL.items() if f"({mark})" in str(fault)), None)
+        if reason is None:
+            raise
+        raise OutputError(
+            f"{folder}: the trace needs more room for temporary files ({reason}); set TMPDIR to a folder that has it"
+        ) from fault

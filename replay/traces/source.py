@@ -14,6 +14,7 @@ import polars as pl
 from replay.errors import TraceError
 from replay.traces.faults import FILE, ROW, Rule, refuse_broken
 from replay.traces.table import HashScope, HashTail
+from replay.traces.wording import listed
 
 BROKEN, SKIP = "__broken", "__skip"  # beside a source's columns: whether a value is none, and why a row is left out
 LARGE = 64 << 20  # bytes of text that are read into memory; more go through a file
@@ -91,12 +92,12 @@ class Raw:
 
         `skips` are reasons to leave a row out, as expressions over the columns of the file; the first that holds
         counts. Columns of the file that no field uses are left out, and that is said of all but the `known` ones.
-        Raises `TraceError` if a required column is missing.
+        Raises `TraceError` if a column is missing that is required, or that a reason looks at.
         """
-        for each in fields.values():
-            if each.required and each.column not in self.names:
-                there = ", ".join(self.names)
-                raise TraceError(f"{self.path}: the column {each.column!r} is missing; there are: {there}")
+        needed = [each.column for each in fields.values() if each.required]
+        for name in needed + [name for holds in (skips or {}).values() for name in holds.meta.root_names()]:
+            if name not in self.names:
+                raise TraceError(f"{self.path}: the column {name!r} is missing; there are: {listed(self.names)}")
         used = {name: each for name, each in fields.items() if each.column in self.names}
         rules = [each.rule for each in used.values()]
         reasons = [pl.when(holds).then(pl.lit(reason)) for reason, holds in (skips or {}).items()]
@@ -122,7 +123,7 @@ class Raw:
             hash_scope=hash_scope,
             hash_tail=hash_tail,
             large=self.large,
-            notes=[f"columns left out: {', '.join(strange)}"] if strange else [],
+            notes=[f"columns left out: {listed(strange, None)}"] if strange else [],
             check=check,
             misread=self.misread,
         )

@@ -15,6 +15,8 @@ from replay.errors import TraceError
 from replay.traces.faults import FILE, ROW, Rule, refuse_broken, refuse_rows
 from replay.traces.table import COLUMNS, HashScope, HashTail
 
+MOST = 2**31 - 1  # tokens of a prompt or an answer, so that sums over any trace are exact
+
 
 def column_values(name: str, dtype: pl.DataType, file: Path) -> tuple[pl.Expr, list[Rule]]:
     """A column of a file as its canonical type, and what that type cannot hold; refuses a column of another kind."""
@@ -41,6 +43,7 @@ def row_rules(block_size: int | None, hash_scope: HashScope, hash_tail: HashTail
     """The rules that look at one row."""
     for name in ("prompt_tokens", "output_tokens"):
         yield Rule(name, pl.col(name).is_null() | (pl.col(name) < 1), "a whole number of at least 1")
+        yield Rule(name, pl.col(name) > MOST, f"at most {MOST:,} tokens")
     declared = pl.col("max_tokens") < pl.col("output_tokens")
     yield Rule("max_tokens", declared, "at least the output_tokens of its row")
     yield Rule("turn", pl.col("turn") < 0, "0 or more")

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from replay.clock import NANOSECONDS
 from replay.traces.durations import UNITS
 
+LONGEST = 60  # characters of somebody's name for something
+
 
 def counted(count: int, noun: str) -> str:
     """ "1 row", "1,024 rows"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def named(name: str) -> str:
+    """Somebody's name for something as a sentence has it: on one line, and short."""
+    text = name if name.isprintable() else repr(name)[1:-1]
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def listed(names: Iterable[str], most: int | None = 20) -> str:
+    """Names of columns or fields, the first of them if they are many."""
+    shown = [named(name) for name in names]
+    more = len(shown) - (most or len(shown))
+    return ", ".join(shown[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def duration_text(span: int) -> str:

@@ -6,6 +6,7 @@ It knows no format: the importer says which columns it wants and what they are.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 from polars.exceptions import NoDataError, PolarsError
@@ -14,6 +15,7 @@ from replay.clock import NANOSECONDS
 from replay.errors import TraceError
 from replay.traces.faults import ROW
 from replay.traces.source import Field, Raw, first_line, is_large
+from replay.traces.wording import listed
 
 # An instant: date and time, perhaps a fraction of 1 to 9 digits, perhaps a zone (Z, +00:00, +0000); none means UTC.
 SECONDS = len("2023-11-16 18:15:46")
@@ -23,7 +25,8 @@ FRACTION = r"^\.(\d+)"
 ZONE = r"([+-]\d\d):?(\d\d)$"
 DECIMAL = r"^\s*(-?)(\d{1,19})(?:\.(\d*))?\s*$"  # a number whose digits can be counted, unlike 1.5e-05
 LARGEST = 2**63 - 1
-UNITS = {"s": NANOSECONDS, "ms": 1_000_000, "us": 1_000, "ns": 1}
+Unit = Literal["s", "ms", "us", "ns"]
+UNITS: dict[str, int] = {"s": NANOSECONDS, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def scan_csv(file: Path, *, header: tuple[str, ...] | None = None, separator: str = ",") -> Raw:
@@ -47,7 +50,7 @@ def scan_csv(file: Path, *, header: tuple[str, ...] | None = None, separator: st
         raise TraceError(f"{file}: has {len(names)} columns, but {len(header)} names: {', '.join(header)}")
     stripped = [name.strip() for name in header or names]
     if len(set(stripped)) < len(stripped):
-        raise TraceError(f"{file}: two columns have the same name; there are: {', '.join(stripped)}")
+        raise TraceError(f"{file}: two columns have the same name; there are: {listed(stripped)}")
     rows = rows.rename(dict(zip(names, stripped, strict=True)))
     rows = rows.filter(~pl.all_horizontal(pl.col(stripped).is_null())).with_row_index(ROW)
     return Raw(file, rows, stripped, is_large(file), misread)
