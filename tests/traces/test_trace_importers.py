@@ -185,3 +185,15 @@ def test_hashes_beside_lengths_that_are_text_are_refused_by_the_lengths(tmp_path
     source = Source(tmp_path / "log", frame.lazy(), block_size=16)
     with pytest.raises(TraceError, match=r"column 'prompt_tokens' is String, but must be whole numbers"):
         canonical_trace("log", tmp_path / "log", [source], "")
+
+
+def test_settings_that_a_format_has_not_are_sentences(file):
+    path = file("arrived_at,num_prefill_tokens,num_decode_tokens", "0.5,5,5")
+    with pytest.raises(ExperimentError, match=r"^vidur has no setting 'block_size': there are none$"):
+        import_trace("vidur", path, settings={"block_size": 16})
+    with pytest.raises(ExperimentError, match=r"^mooncake has no setting 'block': did you mean 'block_size'\?$"):
+        import_trace("mooncake", path, settings={"block": 16})
+    with pytest.raises(ExperimentError, match=r"^unit: 'minutes' is none of s, ms, us, ns$"):
+        import_trace("lmcache", path, settings={"unit": "minutes"})
+    with pytest.raises(ExperimentError, match=r"^hash_scope: 'none' is neither global nor session$"):
+        import_trace("table", path, settings={"hash_scope": "none"})

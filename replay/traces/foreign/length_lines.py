@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import polars as pl
 
-from replay.errors import ExperimentError, TraceError
-from replay.traces.foreign.delimited import UNITS, elapsed
+from replay.errors import TraceError
+from replay.traces.foreign.delimited import Unit, elapsed
 from replay.traces.foreign.export_lines import arrivals_in, block_remarks, with_hash_ids
 from replay.traces.foreign.exporting import left_out
 from replay.traces.foreign.json_entry import fields_left_out
@@ -32,7 +31,7 @@ class LengthLines:
     prompt: str
     output: str
     hashes: str
-    unit: str
+    unit: Unit
 
     @property
     def required(self) -> tuple[str, str, str]:
@@ -79,7 +78,7 @@ def as_written(raw: Raw, *numbers: str) -> Raw:
     return replace(raw, rows=raw.rows.with_columns(pl.col(numbers).cast(pl.String)))
 
 
-def time_field(column: str, unit: str) -> Field:
+def time_field(column: str, unit: Unit) -> Field:
     """Times `as_written`, digit by digit, for `arrival_ns`."""
     value = elapsed(column, unit).value
     return Field(column, pl.when(value >= 0).then(value), f"a number of 0 or more ({unit})")
@@ -90,17 +89,3 @@ def refuse_without(path: Path, there: list[str], names: tuple[str, ...]) -> None
     for name in names:
         if there and name not in there:
             raise TraceError(f"{path}: the field {name!r} is missing; there are: {', '.join(there)}")
-
-
-def hash_tail_of(text: str) -> HashTail:
-    """The setting `hash_tail`, checked."""
-    if text not in ("ceil", "floor"):
-        raise ExperimentError(f"hash_tail: {text!r} is neither ceil nor floor")
-    return cast(HashTail, text)
-
-
-def unit_of(text: str) -> str:
-    """The setting `time_unit`, checked."""
-    if text not in UNITS:
-        raise ExperimentError(f"time_unit: {text!r} is none of {', '.join(UNITS)}")
-    return text

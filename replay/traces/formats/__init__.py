@@ -1,10 +1,10 @@
 """Foreign formats: one small file for each, registered by name; what it cannot do is not in its file.
 
-A format is a dataclass whose fields are its settings. `read` turns a file (or a folder, where the format is one) into
-sources: rows with canonical column names (arrivals in any form that `arrival` knows), the hashes' block size, scope and
-tail, and what it left out, by reason. Types, zero outputs, rules, order and re-basing are the same for all, so no
-format does them. `fits` says from a first look whether a file may be of the format; `write`, if there is one, writes a
-trace.
+A format is a dataclass whose fields are its settings; where one is one of a few words, its type says which. `read`
+makes sources of a file (or of a folder): rows with canonical column names (arrivals in any form that
+`arrival` knows), the hashes' block size, scope and tail, and what it left out, by reason. Types, zero outputs, rules,
+order and re-basing are the same for all, so no format does them. `fits` says from a first look whether a file may be of
+the format; `write`, if there is one, writes a trace.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import os
 import pkgutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from replay.errors import ExperimentError, OutputError, TraceError
-from replay.registry import Registry
+from replay.registry import Registry, nearest
 from replay.traces.canonical import canonical_trace, skipped_text
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.reading import sha256_of
@@ -61,7 +61,7 @@ def import_trace(
     if not path.exists():
         raise TraceError(f"{path}: there is no such file")
     name = detected(path) if form == AUTO else form
-    found = formats[name](**settings or {}).read(path)
+    found = format_of(name, settings or {}).read(path)
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     sources = found if isinstance(found, list) else [found]
     trace = canonical_trace(path.stem, path, sources, sha256_of(files), strict=strict)
@@ -71,6 +71,20 @@ def import_trace(
     if form == AUTO:
         trace.notes.insert(0, f"the format is {name}: no other fits")
     return trace
+
+
+def format_of(name: str, settings: Mapping[str, Any]) -> Format:
+    """The format with these settings; raises `ExperimentError` for one it has not, or a word that is none of its."""
+    entry = formats[name]
+    kinds = get_type_hints(entry)
+    for key, value in settings.items():
+        if key not in kinds:
+            raise ExperimentError(f"{name} has no setting {key!r}: {nearest(key, kinds)}")
+        words = get_args(kinds[key]) if get_origin(kinds[key]) is Literal else ()
+        if words and value not in words:
+            told = f"neither {' nor '.join(words)}" if len(words) == 2 else f"none of {', '.join(words)}"
+            raise ExperimentError(f"{key}: {value!r} is {told}")
+    return entry(**settings)
 
 
 def detected(path: Path) -> str:
@@ -105,7 +119,7 @@ def export_trace(form: str, trace: Trace, path: str | Path, *, force: bool = Fal
 
     Raises `ExperimentError` for an unknown format or one that cannot be written, `OutputError` where it cannot be done.
     """
-    exporter = formats[form](**settings)
+    exporter = format_of(form, settings)
     if not isinstance(exporter, Exporting):
         raise ExperimentError(f"a trace cannot be written as {form}; known: {', '.join(exporting())}")
     path = check_target(path, force=force)

@@ -25,21 +25,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
-from replay.errors import ExperimentError
 from replay.traces.foreign.export_lines import arrivals_in, block_remarks, with_hash_ids
 from replay.traces.foreign.exporting import left_out
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import Entry, fields_left_out
 from replay.traces.foreign.json_objects import objects, row_schema, streamed
-from replay.traces.foreign.length_lines import hash_tail_of
 from replay.traces.foreign.text_tokens import Counting, counting
 from replay.traces.formats import formats
 from replay.traces.source import Source
-from replay.traces.table import Trace
+from replay.traces.table import HashTail, Trace
 from replay.traces.wording import counted
 
 BLOCK = 512
@@ -58,8 +56,10 @@ class AIPerf:
     """AIPerf's mooncake_trace (JSON Lines, times and delays in ms, sessions, hashes of 512-token blocks)"""
 
     block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
-    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"})
-    context: str = field(
+    hash_tail: HashTail = field(
+        default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
+    )
+    context: Literal["added", "whole"] = field(
         default="added", metadata={"help": "what a later turn's length is of, if its row does not say: added or whole"}
     )
     output_tokens: int | None = field(
@@ -72,18 +72,14 @@ class AIPerf:
     )
     fill: bool = field(default=False, metadata={"help": "for export: ids for every block of every prompt"})
 
-    def __post_init__(self) -> None:
-        hash_tail_of(self.hash_tail)
-        if self.context not in ("added", "whole"):
-            raise ExperimentError(f"context: {self.context!r} is neither added nor whole")
-
     def fits(self, look: Glimpse) -> bool:
         return any(look.has("json lines", all_of=(prompt,), may=KNOWN) for prompt in PROMPTS)
 
     def read(self, path: Path) -> Source:
         reading = Reading(self, path, counting(self.tokenizer, self.characters_per_token))
-        tail = hash_tail_of(self.hash_tail)
-        return streamed(path, SCHEMA, reading.rows, block_size=self.block_size, hash_tail=tail, notes=reading.notes)
+        return streamed(
+            path, SCHEMA, reading.rows, block_size=self.block_size, hash_tail=self.hash_tail, notes=reading.notes
+        )
 
     def write(self, trace: Trace, file: Path) -> list[str]:
         times, remarks = arrivals_in(trace, "ms", whole=False)

@@ -22,9 +22,10 @@ from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import fields_left_out
 from replay.traces.foreign.json_lines import given, scan_json_lines
 from replay.traces.foreign.json_objects import first_names
-from replay.traces.foreign.length_lines import HASHES, as_written, hash_tail_of, refuse_without, time_field
+from replay.traces.foreign.length_lines import HASHES, as_written, refuse_without, time_field
 from replay.traces.formats import formats
 from replay.traces.source import Source
+from replay.traces.table import HashTail
 from replay.traces.wording import counted
 
 ROOT = "-1"
@@ -46,10 +47,9 @@ class Bailian:
     """Qwen-Bailian traces (JSON Lines, times in s, sessions by parent, hashes of 16-token blocks)"""
 
     block_size: int = field(default=16, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
-    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"})
-
-    def __post_init__(self) -> None:
-        hash_tail_of(self.hash_tail)
+    hash_tail: HashTail = field(
+        default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
+    )
 
     def fits(self, look: Glimpse) -> bool:
         return look.has("json lines", all_of=NAMES, may=("hash_ids", "type", "turn"))
@@ -77,7 +77,7 @@ class Bailian:
             },
             known=("parent_chat_id",),
             block_size=self.block_size,
-            hash_tail=hash_tail_of(self.hash_tail),
+            hash_tail=self.hash_tail,
         )
         source.notes += notes + fields_left_out(there, (*FIELDS, "turn"))
         return source

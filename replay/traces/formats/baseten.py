@@ -23,9 +23,9 @@ from replay.traces.faults import ROW
 from replay.traces.foreign.delimited import refuse_folder
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_lines import given
-from replay.traces.foreign.length_lines import hash_tail_of
 from replay.traces.formats import formats
 from replay.traces.source import Raw, Source, first_line, is_large
+from replay.traces.table import HashTail
 
 ARROW = b"ARROW1"
 BLOCK = 64
@@ -41,10 +41,9 @@ class Baseten:
     block_size: int | None = field(
         default=None, metadata={"help": f"tokens of one block, if the file does not say; else {BLOCK}", "minimum": 1}
     )
-    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has a hash: ceil or floor"})
-
-    def __post_init__(self) -> None:
-        hash_tail_of(self.hash_tail)
+    hash_tail: HashTail = field(
+        default="ceil", metadata={"help": "whether a partial last block has a hash: ceil or floor"}
+    )
 
     def fits(self, look: Glimpse) -> bool:
         return look.includes("parquet", all_of=NAMES)
@@ -71,7 +70,7 @@ class Baseten:
             skips=cancelled,
             known=("block_size", "request_canceled", "total_hashes_len"),
             block_size=self.block_of(raw),
-            hash_tail=hash_tail_of(self.hash_tail),
+            hash_tail=self.hash_tail,
         )
 
     def block_of(self, raw: Raw) -> int:

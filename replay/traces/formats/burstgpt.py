@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
-from replay.errors import ExperimentError
 from replay.traces.faults import ROW
 from replay.traces.foreign.delimited import elapsed, scan_csv, text, whole
 from replay.traces.foreign.glimpse import Glimpse
@@ -28,7 +28,6 @@ from replay.traces.source import SKIP, Source
 TIME, PROMPT, OUTPUT, CLASSES = "Timestamp", "Request tokens", "Response tokens", ("Model", "Log Type")
 NAMES = (TIME, PROMPT, OUTPUT, *CLASSES)
 SESSION, TOOK = "Session ID", "Elapsed time"
-NONE = "none"
 MILLISECOND = 1_000_000  # in nanoseconds
 
 
@@ -37,13 +36,9 @@ MILLISECOND = 1_000_000  # in nanoseconds
 class BurstGpt:
     """BurstGPT of every release (CSV, seconds; conversations as sessions, the model as the class)"""
 
-    slo: str = field(
-        default=CLASSES[0], metadata={"help": "what becomes the class of service: Model, Log Type or none"}
+    slo: Literal["Model", "Log Type", "none"] = field(
+        default="Model", metadata={"help": "what becomes the class of service: Model, Log Type or none"}
     )
-
-    def __post_init__(self) -> None:
-        if self.slo not in (*CLASSES, NONE):
-            raise ExperimentError(f"slo: {self.slo!r} is not Model, Log Type or none")
 
     def fits(self, look: Glimpse) -> bool:
         return look.includes("csv", all_of=NAMES)
@@ -51,7 +46,7 @@ class BurstGpt:
     def read(self, path: Path) -> Source:
         raw = scan_csv(path)
         fields = {"arrival_ns": elapsed(TIME, "s"), "prompt_tokens": whole(PROMPT), "output_tokens": whole(OUTPUT)}
-        if self.slo != NONE:
+        if self.slo != "none":
             fields["slo"] = text(self.slo)
         if SESSION in raw.names:
             fields |= {"session": text(SESSION), TOOK: elapsed(TOOK, "s", required=False)}

@@ -28,9 +28,9 @@ from replay.traces.faults import place_text
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import Entry, fields_left_out
 from replay.traces.foreign.json_objects import objects, row_schema, streamed
-from replay.traces.foreign.length_lines import hash_tail_of
 from replay.traces.formats import formats
 from replay.traces.source import Source
+from replay.traces.table import HashTail
 from replay.traces.wording import counted
 
 BLOCK = 512
@@ -53,10 +53,9 @@ class Dynamo:
     """Dynamo's Mooncake traces (JSON Lines, times in ms, sessions, priorities, hashes of 512-token blocks)"""
 
     block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
-    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"})
-
-    def __post_init__(self) -> None:
-        hash_tail_of(self.hash_tail)
+    hash_tail: HashTail = field(
+        default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
+    )
 
     def fits(self, look: Glimpse) -> bool:
         return any(
@@ -65,8 +64,9 @@ class Dynamo:
 
     def read(self, path: Path) -> Source:
         reading = Reading(path, self.block_size)
-        tail = hash_tail_of(self.hash_tail)
-        return streamed(path, SCHEMA, reading.rows, block_size=self.block_size, hash_tail=tail, notes=reading.notes)
+        return streamed(
+            path, SCHEMA, reading.rows, block_size=self.block_size, hash_tail=self.hash_tail, notes=reading.notes
+        )
 
 
 @dataclass(slots=True)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from replay.traces.foreign.delimited import Unit
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.text_tokens import Counting, counting
@@ -28,7 +29,7 @@ SCHEMA = row_schema("prompt_tokens", "output_tokens", "session", "prefix_hashes"
 class LMCache:
     """LMCache's traces of agents (JSON Lines of inputs and outputs as text, times in µs)"""
 
-    unit: Literal["s", "ms", "us", "ns"] = field(default="us", metadata={"help": "of timestamp: s, ms, us or ns"})
+    unit: Unit = field(default="us", metadata={"help": "of timestamp: s, ms, us or ns"})
     tokenizer: str | None = field(default=None, metadata={"help": "a folder with a tokenizer that counts tokens"})
     characters_per_token: float = field(
         default=4.0, metadata={"help": "the estimate, where there is no tokenizer", "above": 0}

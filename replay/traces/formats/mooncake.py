@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.length_lines import LengthLines, hash_tail_of
+from replay.traces.foreign.length_lines import LengthLines
 from replay.traces.formats import formats
 from replay.traces.source import Source
-from replay.traces.table import Trace
+from replay.traces.table import HashTail, Trace
 
 BLOCK = 512
 LINES = LengthLines("timestamp", "input_length", "output_length", "hash_ids", unit="ms")
@@ -28,18 +28,17 @@ class Mooncake:
     """Mooncake traces (JSON Lines, times in ms, hashes of 512-token blocks)"""
 
     block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
-    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"})
+    hash_tail: HashTail = field(
+        default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
+    )
     whole_ms: bool = field(default=False, metadata={"help": "for export: round times to whole milliseconds"})
     fill: bool = field(default=False, metadata={"help": "for export: ids for every block of every prompt"})
-
-    def __post_init__(self) -> None:
-        hash_tail_of(self.hash_tail)
 
     def fits(self, look: Glimpse) -> bool:
         return look.has("json lines", all_of=LINES.required, may=(LINES.hashes,))
 
     def read(self, path: Path) -> Source:
-        return LINES.read(path, block_size=self.block_size, hash_tail=hash_tail_of(self.hash_tail))
+        return LINES.read(path, block_size=self.block_size, hash_tail=self.hash_tail)
 
     def write(self, trace: Trace, file: Path) -> list[str]:
         return LINES.write(trace, file, self.block_size, TELL, whole=self.whole_ms, fill=self.fill)

@@ -13,11 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replay.traces.foreign.delimited import Unit
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.length_lines import LengthLines, hash_tail_of, unit_of
+from replay.traces.foreign.length_lines import LengthLines
 from replay.traces.formats import formats
 from replay.traces.source import Source
-from replay.traces.table import Trace
+from replay.traces.table import HashTail, Trace
 
 BLOCK = 16
 TELL = "vLLM: --timed-trace-chunk-hash-size {0}; replay: -o block_size={0}"
@@ -29,18 +30,16 @@ MULTIPLIERS = {"ms": "0.001", "us": "0.000001", "ns": "0.000000001"}
 class TimedTrace:
     """vLLM timed_trace (JSON Lines, times in s, hashes of 16-token blocks)"""
 
-    time_unit: str = field(default="s", metadata={"help": "unit of the times: s, ms, us or ns"})
+    time_unit: Unit = field(default="s", metadata={"help": "unit of the times: s, ms, us or ns"})
     block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash ids", "minimum": 1})
-    hash_tail: str = field(default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"})
+    hash_tail: HashTail = field(
+        default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
+    )
     timestamp: str = field(default="timestamp", metadata={"help": "the field of the times"})
     input_length: str = field(default="input_length", metadata={"help": "the field of the prompts' tokens"})
     output_length: str = field(default="output_length", metadata={"help": "the field of the answers' tokens"})
     hash_ids: str = field(default="hash_ids", metadata={"help": "the field of the hash ids"})
     fill: bool = field(default=False, metadata={"help": "for export: ids for every block of every prompt"})
-
-    def __post_init__(self) -> None:
-        hash_tail_of(self.hash_tail)
-        unit_of(self.time_unit)
 
     @property
     def lines(self) -> LengthLines:
@@ -50,7 +49,7 @@ class TimedTrace:
         return look.has("json lines", all_of=self.lines.required, may=(self.hash_ids,))
 
     def read(self, path: Path) -> Source:
-        return self.lines.read(path, block_size=self.block_size, hash_tail=hash_tail_of(self.hash_tail))
+        return self.lines.read(path, block_size=self.block_size, hash_tail=self.hash_tail)
 
     def write(self, trace: Trace, file: Path) -> list[str]:
         remarks = self.lines.write(trace, file, self.block_size, TELL, whole=False, fill=self.fill)

@@ -22,12 +22,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from replay.clock import NANOSECONDS
-from replay.errors import ExperimentError, TraceError
+from replay.errors import TraceError
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import Entry
 from replay.traces.foreign.json_objects import objects, row_schema
@@ -51,14 +51,10 @@ class Weka:
         metadata={"help": "seconds over which the sessions' starts are drawn; 0: all at once", "minimum": 0},
     )
     seed: int = field(default=0, metadata={"help": "of the starts that are drawn", "minimum": 0})
-    subagent_times: str = field(
+    subagent_times: Literal["spawn", "session"] = field(
         default="spawn",
         metadata={"help": "what a sub-agent's times count from: its spawn, or the start of the session"},
     )
-
-    def __post_init__(self) -> None:
-        if self.subagent_times not in ("spawn", "session"):
-            raise ExperimentError(f"subagent_times: {self.subagent_times!r} is neither spawn nor session")
 
     def fits(self, look: Glimpse) -> bool:
         seen = look.inside if look.kind == "folder" else look

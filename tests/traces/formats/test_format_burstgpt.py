@@ -43,7 +43,7 @@ def test_the_way_of_calling_may_be_the_class_or_nothing(file):
     assert trace.frame["slo"].to_list() == ["Conversation log"]
     assert trace.notes == ["columns left out: Model"]
     assert import_trace("burstgpt", path, settings={"slo": "none"}).frame["slo"].to_list() == [None]
-    with pytest.raises(ExperimentError, match="slo: 'model' is not Model, Log Type or none"):
+    with pytest.raises(ExperimentError, match="slo: 'model' is none of Model, Log Type, none"):
         import_trace("burstgpt", path, settings={"slo": "model"})
 
 
