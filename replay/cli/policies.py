@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import click
 
 from replay.cli.listings import documentation, options_of_entry, summary, told_option
+from replay.cli.wrapping import hanging, paragraphs
 from replay.errors import ExperimentError
 from replay.registry import nearest
 
@@ -66,7 +64,7 @@ def told(name: str, entry: Callable[..., Any]) -> list[str]:
     what, _, source = about.partition("Source:")
     title = " ".join(what.split("\n\n")[0].split())
     heading = f"{name}: {title[:1].lower()}{title[1:]}" if title else name
-    lines = [*hanging("", heading), "", *_wrapped(documentation(entry))]
+    lines = [*hanging("", heading), "", *paragraphs(documentation(entry))]
     own = [option for option in options_of_entry(entry) if not option.shared]
     shared = [option for option in options_of_entry(entry) if option.shared]
     if own or shared:
@@ -78,7 +76,7 @@ def told(name: str, entry: Callable[..., Any]) -> list[str]:
         lines += ["", "Options:", *(part for line in told_all for part in hanging("  ", line, "      # "))]
     if breaks := getattr(entry, "breaks", None):
         lines += ["", "On purpose:", *(f"  {promise}: {why}" for promise, why in breaks.items())]
-    lines += ["", *_wrapped(f"Source: {' '.join(source.split())}")] if source else []
+    lines += ["", *paragraphs(f"Source: {' '.join(source.split())}")] if source else []
     return [*lines, "", f"File: {_file(entry)}"]
 
 
@@ -139,24 +137,3 @@ def _file(entry: Callable[..., Any]) -> str:
     """Where it is, from here if it lies below."""
     file = Path(inspect.getfile(entry))
     return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
-
-
-def _width() -> int:
-    """Columns of the terminal; what is not shown on one is not wrapped."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
-
-
-def hanging(label: str, text: str, later: str | None = None) -> list[str]:
-    """A text behind its label, wrapped to the terminal; what follows on stands under it, or behind `later`."""
-    blank = " " * len(label) if later is None else later
-    return textwrap.wrap(text, _width(), initial_indent=label, subsequent_indent=blank, break_on_hyphens=False)
-
-
-def _wrapped(text: str) -> list[str]:
-    """Paragraphs, each wrapped to the terminal; those that are indented are left as they are."""
-    lines: list[str] = []
-    for paragraph in text.split("\n\n"):
-        plain = not any(line.startswith(" ") for line in paragraph.splitlines())
-        text = " ".join(paragraph.split())
-        lines += ["", *(textwrap.wrap(text, min(_width(), 100)) if plain else paragraph.splitlines())]
-    return lines[1:]

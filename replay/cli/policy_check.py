@@ -111,7 +111,7 @@ def _held(subject: Subject, examples: int, seed: int, *, quiet: bool) -> list[Br
 
 
 def _say(label: str, text: str) -> None:
-    from replay.cli.policies import hanging
+    from replay.cli.wrapping import hanging
 
     click.echo("\n".join(hanging(label, text)))
 

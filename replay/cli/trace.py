@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 Listing = Callable[[], Iterable[tuple[str, str]]]
 FILE = click.Path(path_type=Path)
 force_option = click.option("--force", is_flag=True, help="Replace OUT if it is there already.")
+option_option = click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the format, which `replay trace formats FORMAT` tells of; repeat it for more.",
+)
 
 
 class ListingCommand(click.Command):
@@ -63,13 +71,17 @@ class ExportCommand(ListingCommand):
 class TransformCommand(ListingCommand):
     """`trace transform`, which lists the transforms."""
 
-    heading = "Transforms"
+    heading = "Transforms, each with an example for -t"
 
     @staticmethod
     def listing() -> Iterable[tuple[str, str]]:
         from replay.traces.transforms import transforms
 
-        return [(name, first_line(transforms[name].__doc__)) for name in transforms]
+        rows = []
+        for name in transforms:
+            told, _, example = first_line(transforms[name].__doc__).partition(": {")
+            rows += [(name, told), ("", bare(example))]
+        return rows
 
 
 class GenerateCommand(click.Command):
@@ -98,18 +110,11 @@ def trace() -> None:
     """
 
 
-@trace.command("import", cls=ImportCommand)
+@trace.command("import", cls=ImportCommand, short_help="Read a file in a foreign format, and write it as a trace.")
 @click.argument("form", metavar="FORMAT")
 @click.argument("source", type=FILE)
 @click.argument("out", metavar="OUT.parquet", type=FILE)
-@click.option(
-    "-o",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting of the format; `replay trace formats FORMAT` lists them.",
-)
+@option_option
 @click.option(
     "--map", "columns", metavar="OURS=THEIRS,...", help="What the file's columns are, for the format 'table'."
 )
@@ -144,11 +149,11 @@ def import_command(
     finish(made, out, force=force, told=True)
 
 
-@trace.command("export", cls=ExportCommand)
+@trace.command("export", cls=ExportCommand, short_help="Write a trace in a foreign format.")
 @click.argument("form", metavar="FORMAT")
 @click.argument("source", type=FILE)
 @click.argument("out", type=FILE)
-@click.option("-o", "--option", "options", multiple=True, metavar="NAME=VALUE", help="A setting of the format.")
+@option_option
 @force_option
 def export_command(form: str, source: Path, out: Path, options: tuple[str, ...], *, force: bool) -> None:
     """Write the trace SOURCE in a foreign FORMAT, and say what that has no place for.
@@ -157,11 +162,12 @@ def export_command(form: str, source: Path, out: Path, options: tuple[str, ...],
     Example:
       replay trace export mooncake chat.parquet chat.jsonl
     """
-    from replay.cli.trace_settings import format_settings
+    from replay.cli.trace_settings import check_exporting, format_settings
     from replay.traces.formats import export_trace
     from replay.traces.reading import read_trace
     from replay.traces.writing import check_target
 
+    check_exporting(form)
     check_target(out, force=force)
     settings = format_settings(form, options, None)
     found = read_trace(source)
@@ -170,8 +176,8 @@ def export_command(form: str, source: Path, out: Path, options: tuple[str, ...],
     remark(found, left_out)
 
 
-@trace.command("formats")
-@click.argument("name", metavar="FORMAT", required=False)
+@trace.command("formats", short_help="List the foreign formats, or say all of one.")
+@click.argument("name", metavar="[FORMAT]", required=False)
 def formats_command(name: str | None) -> None:
     """List the foreign formats, or say all of one: what it is, and its settings.
 
@@ -184,7 +190,7 @@ def formats_command(name: str | None) -> None:
     click.echo(one_format(name) if name else all_formats())
 
 
-@trace.command("show")
+@trace.command("show", short_help="Say what a trace is like, and draw pictures of it.")
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option(
@@ -241,7 +247,7 @@ def show_pictures(found: Trace, folder: Path, *, as_json: bool, force: bool) -> 
         click.echo(f"{'':<14}no {name}: {reason}")
 
 
-@trace.command("transform", cls=TransformCommand)
+@trace.command("transform", cls=TransformCommand, short_help="Apply transforms to a trace, and write the result.")
 @click.argument("source", type=FILE)
 @click.argument("out", metavar="OUT.parquet", type=FILE)
 @click.option(
@@ -275,7 +281,7 @@ def transform_command(source: Path, out: Path, fragments: tuple[str, ...], *, fo
     finish(changed, out, force=force)
 
 
-@trace.command("generate", cls=GenerateCommand)
+@trace.command("generate", cls=GenerateCommand, short_help="Make the trace that a specification describes.")
 @click.argument("spec", metavar="SPEC.toml", type=FILE)
 @click.argument("out", metavar="[OUT.parquet]", type=FILE, required=False)
 @force_option
@@ -319,7 +325,7 @@ trace.add_command(fit_command)
 
 
 def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
-    """The transforms in `-t` options, each a TOML fragment of one or more keys."""
+    """The transforms in `-t` options, each TOML of one or more keys, in braces as in an experiment or bare."""
     import tomllib
 
     from replay.errors import ExperimentError
@@ -328,7 +334,8 @@ def parse_fragments(fragments: Iterable[str]) -> list[Declared]:
     declared = []
     for fragment in fragments:
         try:
-            entries = tomllib.loads(fragment)
+            in_braces = fragment.lstrip().startswith("{")
+            entries = tomllib.loads(f"it = {fragment}")["it"] if in_braces else tomllib.loads(fragment)
         except tomllib.TOMLDecodeError as fault:
             raise ExperimentError(f"-t {fragment!r}: is not TOML such as 'speed = 2.0' ({fault})") from fault
         if not entries:
@@ -366,6 +373,11 @@ def counted(count: int, noun: str) -> str:
     from replay.traces.wording import counted
 
     return counted(count, noun)
+
+
+def bare(example: str) -> str:
+    """An example of a transform as `-t` takes it: without the braces that an experiment needs."""
+    return example.strip().removesuffix("}").replace(" } or { ", " or ").strip()
 
 
 def first_line(text: str | None) -> str:

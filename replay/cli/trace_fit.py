@@ -9,7 +9,7 @@ import click
 FILE = click.Path(path_type=Path)
 
 
-@click.command("fit")
+@click.command("fit", short_help="Write the specification that resembles a trace.")
 @click.argument("source", metavar="TRACE", type=FILE)
 @click.argument("out", metavar="SPEC.toml", type=FILE)
 @click.option("--windows", type=click.IntRange(1, 10_000), help="Windows of constant rate, of equal length.")
@@ -26,7 +26,7 @@ def fit_command(
     the file where the log must not be shared. The distances go into the file, too, as comments.
 
     \b
-    Windows and quantiles: as many as are needed, unless it is said.
+    Windows and quantiles: as many as are needed, unless you say how many.
     Users beyond the busiest: one population, with shares by Zipf's law.
     KS: the largest difference of two distribution functions, from 0 to 1.
     chance: KS between two fits that differ in the seed only.

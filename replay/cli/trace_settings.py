@@ -9,11 +9,22 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from replay.cli.listings import summary
+from replay.cli.wrapping import hanging, paragraphs
 from replay.errors import ExperimentError
 from replay.experiment.document import parse_setting
 from replay.experiment.faults import Faults
 from replay.experiment.options import options_model, options_of, validate
 from replay.traces.formats import AUTO, exporting, formats
+
+MORE = "replay trace formats NAME says all of one: what it is, what is lost, and its settings."
+TABLES = ("csv", "tsv", "json", "jsonl", "ndjson", "parquet", "log")  # what people call them
+
+
+def check_exporting(form: str) -> None:
+    """Refuse a format to which no trace can be written."""
+    if form not in exporting():
+        raise ExperimentError(f"a trace cannot be written as {form}; known: {', '.join(exporting())}")
 
 
 def format_settings(form: str, options: Sequence[str], columns: str | None) -> dict[str, Any]:
@@ -25,6 +36,10 @@ def format_settings(form: str, options: Sequence[str], columns: str | None) -> d
         if given or columns:
             raise ExperimentError("auto takes no settings: name the format")
         return {}
+    if form.lower() in TABLES:
+        raise ExperimentError(
+            f"there is no trace format {form!r}: a log of your own is a 'table', named column by column"
+        )
     entry = formats[form]
     if columns is not None:
         if "map" not in {option.name for option in options_of(entry)}:
@@ -44,23 +59,23 @@ def all_formats() -> str:
     """A line a format."""
     width = max(len(name) for name in formats)
     written = exporting()
-    lines = [
-        f"{name:<{width}}  {inspect.getdoc(formats[name]) or ''}".splitlines()[0] + (", export too" * (name in written))
-        for name in formats
-    ]
-    return "\n".join(lines)
+    lines = []
+    for name in formats:
+        export = "; export too" if name in written else ""
+        lines += hanging(f"{name:<{width}}  ", summary(formats[name]) + export)
+    return "\n".join([*lines, "", *hanging("", MORE)])
 
 
 def one_format(name: str) -> str:
-    """All of one format: its description, its source, and its settings with their defaults."""
+    """All of one format: what it is, what its file says of it, and its settings with their defaults."""
     entry = formats[name]
     module = inspect.getdoc(inspect.getmodule(entry)) or ""
-    lines = [f"{name}: {inspect.getdoc(entry)}", "", module]
+    lines = [*hanging("", f"{name}: {summary(entry)}"), "", *paragraphs(module)]
     settings = options_of(entry)
     if settings:
         lines += ["", "Settings:"]
     for option in settings:
-        lines.append(f"  {option.name}: {option.help}{default_text(option.default)}")
+        lines += hanging("  ", f"{option.name}: {option.help}{default_text(option.default)}", "      ")
     return "\n".join(lines)
 
 

@@ -266,7 +266,9 @@ def test_an_admission_rule_and_the_option_itself_are_told() -> None:
         assert f"\n  {name} " in told
 
 
-@pytest.mark.parametrize("arguments", [["policies"], ["policies", "vtc"]], ids=["all", "one"])
+@pytest.mark.parametrize(
+    "arguments", [["policies"], ["policies", "vtc"], ["trace", "formats"], ["trace", "formats", "table"]], ids=" ".join
+)
 def test_on_a_terminal_of_eighty_columns_nothing_is_wider(arguments: list[str]) -> None:
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, 80))

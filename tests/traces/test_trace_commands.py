@@ -90,6 +90,15 @@ def test_formats_lists_all_and_shows_the_settings_of_one():
     assert str(wrong.exception) == "there is no trace format 'tabel': did you mean 'table'?"
 
 
+def test_a_format_that_is_none_and_one_that_cannot_be_written_are_told_what_would_do(csv, tmp_path):
+    wrong = run("import", "csv", csv, tmp_path / "out.parquet", fails=ExperimentError)
+    assert "a log of your own is a 'table'" in str(wrong.exception)
+    for name in ("auto", "table", "nothing"):
+        wrong = run("export", name, csv, tmp_path / "out", fails=ExperimentError)
+        sentence = f"a trace cannot be written as {name}; known: aiperf, azure, mooncake, vidur, vllm"
+        assert str(wrong.exception) == sentence
+
+
 def test_quiet_leaves_the_remarks_out(csv, tmp_path):
     result = run("import", "azure", csv, tmp_path / "chat.parquet", quiet=True)
     assert (result.stderr, "2 requests" in result.stdout) == ("", True)
@@ -115,6 +124,8 @@ def test_transform_takes_fragments_in_order_and_keeps_a_history(csv, tmp_path):
     written = read_trace(out)
     assert written.frame["prompt_tokens"].to_list() == [5]
     assert written.history[1:] == result.stdout.splitlines()[:3]
+    braces = ("-t", "{ speed = 2.0 }", "-t", "{scale_tokens = 0.5}", "-t", " {limit=1}")  # as an experiment has them
+    assert run("transform", tmp_path / "chat.parquet", out, "--force", *braces).stdout == result.stdout
 
 
 @pytest.mark.parametrize(
@@ -123,6 +134,8 @@ def test_transform_takes_fragments_in_order_and_keeps_a_history(csv, tmp_path):
         ("speed = ", "-t 'speed = ': is not TOML such as 'speed = 2.0'"),
         ("", "-t '': names no transform"),
         ("sped = 2", "-t 'sped = 2': there is no transform 'sped': did you mean 'speed'?"),
+        ("{ speed = 2", "-t '{ speed = 2': is not TOML such as 'speed = 2.0'"),
+        ("{}", "-t '{}': names no transform"),
     ],
 )
 def test_a_wrong_transform_is_refused_before_the_trace_is_read(tmp_path, fragment, sentence):

@@ -55,7 +55,7 @@ def with_hash_ids(trace: Trace, block_size: int, *, fill: bool) -> tuple[pl.Lazy
         short_prompts = counted(short, "prompt")
         remarks.append(
             f"{short_prompts} with hash ids for fewer blocks than there are: readers that make prompts from the ids "
-            "alone shorten them; fill=true gives every block an id"
+            "alone shorten them; `-o fill=true` gives every block an id"
         )
     return rows, remarks
 
@@ -86,5 +86,5 @@ def block_remarks(trace: Trace, usual: int, told: str) -> list[str]:
         say = told.format(trace.block_size)
         remarks.append(f"the hash ids are of blocks of {trace.block_size} tokens, not {usual}: tell the reader ({say})")
     if trace.hash_tail == "floor":
-        remarks.append("a partial last block has no hash id: to read it back, set hash_tail=floor")
+        remarks.append("a partial last block has no hash id: to read it back, say `-o hash_tail=floor`")
     return remarks

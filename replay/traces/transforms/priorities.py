@@ -30,7 +30,7 @@ SHOWN = 8  # priorities whose numbers of requests are told
 
 @transforms.register("derive_priority")
 def derive_priority(argument: object) -> Transform:
-    """Priorities by length, user, class or chance: { derive_priority = { from = "prompt_tokens", below = [1000] } }"""
+    """Priorities by length, user, class or chance: { derive_priority = { from = "prompt_tokens", below = [100] } }"""
     known = ("from", "below", *NAMED, "random", "default", "seed", "each")
     given = settings("derive_priority", argument, known, EXAMPLE)
     way = one_of("derive_priority", given, ("from", *NAMED, "random"))

@@ -166,7 +166,7 @@ def test_a_session_is_written_with_whole_prompts_and_read_again_as_it_was(lines,
     trace = import_trace("aiperf", path)
     assert export_trace("aiperf", trace, tmp_path / "out.jsonl") == [
         "2 prompts with hash ids for fewer blocks than there are: readers that make prompts from the ids alone shorten "
-        "them; fill=true gives every block an id",
+        "them; `-o fill=true` gives every block an id",
     ]
     written = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [row["context_mode"] for row in written] == ["message_array_with_responses"] * 3

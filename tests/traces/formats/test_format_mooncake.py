@@ -198,7 +198,7 @@ def test_prompts_can_be_filled_with_ids_of_their_own(trace_of, tmp_path):
     assert written(tmp_path / "out.jsonl") == [[4, 8, 9], [4, 8], [10, 11, 12]]
     assert remarks[0] == "2 prompts filled with ids that occur once, for blocks of 16 tokens"
     assert remarks[1].startswith("the hash ids are of blocks of 16 tokens, not 512: tell the reader (vLLM: --timed")
-    assert remarks[2] == "a partial last block has no hash id: to read it back, set hash_tail=floor"
+    assert remarks[2] == "a partial last block has no hash id: to read it back, say `-o hash_tail=floor`"
 
 
 HASHES = st.one_of(st.none(), st.lists(st.integers(0, 9), max_size=3))

@@ -65,7 +65,7 @@ def test_blocks_of_another_size_are_written_with_what_the_reader_must_be_told(fi
     remarks = export_trace("vllm", trace, file.with_name("out.jsonl"))
     assert remarks == [
         "2 prompts with hash ids for fewer blocks than there are: readers that make prompts from the ids alone "
-        "shorten them; fill=true gives every block an id",
+        "shorten them; `-o fill=true` gives every block an id",
         "the hash ids are of blocks of 8 tokens, not 16: tell the reader "
         "(vLLM: --timed-trace-chunk-hash-size 8; replay: -o block_size=8)",
     ]
