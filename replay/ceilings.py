@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from replay.errors import OutputError
-from replay.records_writer import replace_file
+from replay.whole_files import replace_file
 
 FORMAT = 1
 FIGURES = ("arithmetic", "read", "copy")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -16,23 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replay.errors import OutputError
 from replay.records import SCHEMAS, Records
-
-
-def replace_file(target: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `target`, then give it its name: whole, or not at all.
-
-    Raises OutputError when the place cannot be written.
-    """
-    unfinished = target.with_name(f".{target.name}.unfinished")
-    try:
-        write(unfinished)
-        unfinished.replace(target)
-    except OSError as fault:
-        raise OutputError(f"{target}: cannot be written ({fault.strerror or fault})") from fault
-    finally:
-        unfinished.unlink(missing_ok=True)
+from replay.whole_files import replace_file
 
 
 class RecordsWriter:

@@ -16,7 +16,7 @@ from typing import Any
 import tomli_w
 
 from replay.errors import OutputError
-from replay.records_writer import replace_file
+from replay.whole_files import replace_file
 
 MANIFEST = "manifest.json"
 

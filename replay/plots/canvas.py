@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from replay.records_writer import replace_file
+from replay.whole_files import replace_file
 
 matplotlib.use("Agg", force=True)  # should somebody have imported it before us
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replay.plots import draw_all
-from replay.records_writer import replace_file
 from replay.report.document import document
 from replay.report.findings import Findings, find
 from replay.report.strict_json import summary_json
 from replay.report.tables import headline
 from replay.report.verdict import verdict
 from replay.results import read_run
+from replay.whole_files import replace_file
 
 __all__ = ["Findings", "ReportFiles", "write_report"]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from replay.metrics import metrics
 from replay.plots.canvas import DPI, GRID, INK, figure, legend, look, mark, no_data, scale
-from replay.records_writer import replace_file
 from replay.reproduce.document import Quantity
 from replay.reproduce.findings import Findings
 from replay.reproduce.recipe import ONLY
 from replay.reproduce.running import rows_of
 from replay.reproduce.text import column_name
+from replay.whole_files import replace_file
 
 if TYPE_CHECKING:  # the package of the plots sees to it that matplotlib opens no window, and so comes first
     from matplotlib.axes import Axes

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -15,7 +17,9 @@ from polars.exceptions import PolarsError
 from replay.errors import OutputError
 from replay.traces.source import first_line
 from replay.traces.table import COLUMNS, Trace
+from replay.whole_files import replace_file
 
+Made = TypeVar("Made")
 LONGEST_NAME = 255  # bytes, on the file systems in use
 
 
@@ -50,14 +54,15 @@ def write_trace(trace: Trace, path: str | Path, *, force: bool = False) -> None:
             "hash_scope": trace.hash_scope,
             "hash_tail": trace.hash_tail,
         }
-    partial = path.with_name(f".{os.getpid()}.partial")
+    write_whole(path, lambda file: rows.sink_parquet(file, metadata=metadata))
+
+
+def write_whole(path: Path, write: Callable[[Path], Made]) -> Made:
+    """Let `write` make the file, whole or not at all; what `write` returns. Raises `OutputError`."""
     try:
-        rows.sink_parquet(partial, metadata=metadata)
-        partial.replace(path)
-    except (OSError, PolarsError) as fault:
+        return replace_file(path, write)
+    except PolarsError as fault:
         raise OutputError(f"{path}: cannot be written ({first_line(fault)})") from fault
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def unknown_columns(trace: Trace) -> list[str]:

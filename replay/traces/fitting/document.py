@@ -5,15 +5,13 @@ It knows how the file looks, and nothing of how a fit comes about.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, TypeGuard
 
-from replay.errors import OutputError
-from replay.traces.writing import check_target
+from replay.traces.wording import toml_text
+from replay.traces.writing import check_target, write_whole
 
 WIDTH = 116
 
@@ -22,7 +20,7 @@ def document_text(document: Mapping[str, Any], comments: Iterable[str]) -> str:
     """The file: comments, what is above the tables, the tables. Lists of tables become tables of their own."""
     head = [f"# {line}".rstrip() for line in comments]
     plain = {key: value for key, value in document.items() if not _tables(value)}
-    lines = [*head, "", *(f"{key} = {value_text(value)}" for key, value in plain.items())]
+    lines = [*head, "", *(f"{key} = {toml_text(value)}" for key, value in plain.items())]
     for name, tables in document.items():
         if _tables(tables):
             for table in tables:
@@ -42,39 +40,22 @@ def _table_lines(table: Mapping[str, Any], place: str) -> list[str]:
 SPELT_OUT = ("classes",)  # lists of tables within a table that are too large for a line
 
 
-def _tables(value: object) -> bool:
+def _tables(value: object) -> TypeGuard[Sequence[Mapping[str, Any]]]:
     return isinstance(value, Sequence) and not isinstance(value, str) and bool(value) and isinstance(value[0], Mapping)
 
 
 def key_lines(key: str, value: object) -> list[str]:
     """`key = value`, over several lines where it is long: a line each of a table's keys and of a list's tables."""
-    text = f"{key} = {value_text(value)}"
+    text = f"{key} = {toml_text(value)}"
     if len(text) <= WIDTH:
         return [text]
     if isinstance(value, Mapping):
         return [line for inner, each in value.items() for line in key_lines(f"{key}.{inner}", each)]
     if _tables(value):
-        return [f"{key} = [", *(f"  {value_text(table)}," for table in value), "]"]  # type: ignore[attr-defined]
+        return [f"{key} = [", *(f"  {toml_text(table)}," for table in value), "]"]
     return wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def value_text(value: object) -> str:
-    """One value of TOML, on one line."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {value_text(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(value_text(inner) for inner in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def write_document(text: str, path: Path, *, force: bool) -> None:
     """Write the file, whole or not at all. Raises `OutputError`."""
-    check_target(path, force=force)
-    partial = path.with_name(f".{os.getpid()}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as fault:
-        raise OutputError(f"{path}: cannot be written ({fault.strerror})") from fault
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(check_target(path, force=force), lambda file: file.write_text(text, encoding="utf-8"))

@@ -10,20 +10,19 @@ the format; `write`, if there is one, writes a trace.
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
-from replay.errors import ExperimentError, OutputError, TraceError
+from replay.errors import ExperimentError, TraceError
 from replay.registry import Registry, nearest
 from replay.traces.canonical import canonical_trace, skipped_text
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.reading import sha256_of
-from replay.traces.source import Source, first_line
+from replay.traces.source import Source
 from replay.traces.table import Trace
-from replay.traces.writing import check_target
+from replay.traces.writing import check_target, write_whole
 
 AUTO = "auto"
 
@@ -122,16 +121,7 @@ def export_trace(form: str, trace: Trace, path: str | Path, *, force: bool = Fal
     exporter = format_of(form, settings)
     if not isinstance(exporter, Exporting):
         raise ExperimentError(f"a trace cannot be written as {form}; known: {', '.join(exporting())}")
-    path = check_target(path, force=force)
-    partial = path.with_name(f".{os.getpid()}.partial")
-    try:
-        remarks = exporter.write(trace, partial)
-        partial.replace(path)
-    except OSError as fault:
-        raise OutputError(f"{path}: cannot be written ({first_line(fault)})") from fault
-    finally:
-        partial.unlink(missing_ok=True)
-    return remarks
+    return write_whole(check_target(path, force=force), lambda file: exporter.write(trace, file))
 
 
 def exporting() -> list[str]:
