@@ -5,6 +5,7 @@ Each is one sentence, on one line, that names what is wrong; nothing is taken fo
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -73,3 +74,83 @@ def test_a_place_for_temporary_files_that_is_none_is_a_sentence(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     with pytest.raises(OutputError, match=r"nowhere: is no folder for temporary files \(No such file or directory\)"):
         Scratch().spooled(pl.LazyFrame({"arrival": [0]}))
+
+
+LINES = {
+    "aiperf": {"timestamp": 0, "input_length": 5, "output_length": 5, "session_id": "a"},
+    "copilot": {
+        "session_id": "a",
+        "turns": [{"llm_calls": [{"timestamp": "2026-06-01T00:00:00Z", "result": "Success", "tokens": {"prompt": 5}}]}],
+    },
+    "dynamo": {"timestamp": 0, "input_length": 5, "output_length": 5, "session_id": "a"},
+    "mooncake": {"timestamp": 0, "input_length": 5, "output_length": 5},
+    "otel": {
+        "startTimeUnixNano": "1",
+        "spanId": "s",
+        "attributes": [{"key": "user.id", "value": {"stringValue": "u"}}],
+    },
+    "sharegpt": {"id": "a", "conversations": [{"from": "human", "value": "hello"}, {"from": "gpt", "value": "hi"}]},
+    "table": {"arrival_ms": 0, "prompt_tokens": 5, "output_tokens": 5, "user": "a"},
+    "weka": {"id": "a", "block_size": 64, "requests": [{"t": 0, "in": 70, "out": 5}]},
+}
+NEEDED = {"sharegpt": {"rate": 1.0, "text": True}}
+DEEP = "[" * 3_000 + "]" * 3_000
+
+
+@pytest.mark.parametrize(
+    ("form", "old", "new", "said"),
+    [
+        *[(form, "}", f', "more": {DEEP}}}', "row 0 .*: has lists or objects that lie too deep") for form in LINES],
+        ("aiperf", '"input_length": 5', f'"input_length": {2**62}', "'input_length': 461.*, but must be at most 16,"),
+        ("copilot", '"prompt": 5', f'"prompt": {2**62}', "'prompt': 4611.*, but must be at most 16,777,216"),
+        ("dynamo", '"timestamp": 0', '"timestamp": 1e1000000000', r"'timestamp': 1E\+1000000000, but must be a number"),
+        ("weka", '"t": 0', '"t": 1e1000000000', r"'t': 1E\+1000000000, but must be a number of less than 300 digits"),
+        ("weka", '"id": "a"', r'"id": "\ud800"', "'id': .*ud800', but must be text in UTF-8"),
+        ("dynamo", '"session_id": "a"', r'"session_id": "\ud800"', "'session_id': .*ud800', but must be text in UTF-8"),
+        ("table", '"user": "a"', r'"user": "\ud800"', "'user': .*ud800', but must be text in UTF-8"),
+        ("sharegpt", "hello", r"\ud800", "'prompt': .*ud800', but must be text in UTF-8"),
+        ("copilot", "2026", "9999", "'timestamp': '9999-06-01T00:00:00Z', but must be .* of the years 1678 to 2261"),
+        ("copilot", '{"prompt": 5}', '"x"', "'tokens': 'x', but must be an object"),
+        ("otel", '"1"', f'"{2**63}"', f"'arrival_ns': {2**63}, but must be within Int64"),
+        ("otel", '{"stringValue": "u"}', '"u"', "'value': 'u', but must be an object"),
+        ("otel", '"user.id"', "[]", "'key': .*, but must be text"),
+        ("otel", "[{", '"x", "y": [{', "'attributes': 'x', but must be a list of objects"),
+        ("otel", '"spanId"', '"context": 1, "spanId"', "'context': 1, but must be an object"),
+    ],
+)  # fmt: skip
+def test_json_that_nobody_meant_is_refused_with_its_row(
+    tmp_path: Path, form: str, old: str, new: str, said: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    written = json.dumps(LINES[form])
+    assert old in written
+    if form == "otel":
+        written = (
+            written.replace('"user.id"', '"gen_ai.usage.input_tokens"')
+            .replace("stringValue", "intValue")
+            .replace('"u"', '"3"')
+            if "arrival" in said
+            else written
+        )
+    head, _, tail = written.rpartition(old)
+    path.write_text(f"{head}{new}{tail}\n")
+    with pytest.raises(TraceError, match=f"a.jsonl, .*{said}") as fault:
+        import_trace(form, path, settings=NEEDED.get(form))
+    assert "\n" not in str(fault.value)
+
+
+def test_where_a_conversation_is_a_folder_or_no_parquet_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="is a folder, but this format is one file"):
+        import_trace("sharegpt", tmp_path, settings={"rate": 1.0})
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(TraceError, match=r"a.parquet: cannot be read as Parquet"):
+        import_trace("sharegpt", path, settings={"rate": 1.0})
+
+
+def test_a_session_that_grows_beyond_all_bounds_is_refused_before_hashes_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    turn = LINES["aiperf"]
+    path.write_text(f"{json.dumps(turn | {'output_length': 2**62})}\n{json.dumps(turn)}\n")
+    with pytest.raises(TraceError, match=r"row 1 .*'input_length': 461\d+, but must be at most 16,777,216, with all"):
+        import_trace("aiperf", path)

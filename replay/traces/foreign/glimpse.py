@@ -103,7 +103,7 @@ def first_value(text: str) -> tuple[Any, int] | None:
     """The first JSON value of a text and where it ends; None if the text ends before it, or it is none."""
     try:
         return json.JSONDecoder().raw_decode(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -17,6 +17,8 @@ from replay.traces.faults import place_text, quoted
 from replay.traces.foreign.delimited import UNITS
 
 LARGEST = 2**63 - 1
+HASHED = 1 << 24  # tokens
+HUGE = 300  # digits before the point, of what no 64 bits hold anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Entry:
 
     def wrong(self, name: str, value: object, right: str) -> TraceError:
         """The sentence for a value that is none."""
-        shown = str(value) if isinstance(value, Decimal) else quoted(value)
+        shown = f"{value:.60}" if isinstance(value, Decimal) else quoted(value)
         return TraceError(f"{place_text(self.file, self.row, name)}: {shown}, but must be {right}")
 
     def whole(self, *names: str) -> int | None:
@@ -46,6 +48,13 @@ class Entry:
             raise self.wrong(name, value, "a whole number")
         return None if value is None else int(value)
 
+    def hashed(self, *names: str) -> int | None:
+        """A number of tokens, few enough that a hash can be made for each of their blocks."""
+        tokens = self.whole(*names)
+        if tokens is not None and tokens > HASHED:
+            raise self.wrong(self.given(*names)[0], tokens, f"at most {HASHED:,}: hashes are made of its blocks")
+        return tokens
+
     def number(self, *names: str) -> Decimal | None:
         """A number, digit by digit."""
         name, value = self.given(*names)
@@ -53,6 +62,8 @@ class Entry:
             return None
         if isinstance(value, bool) or not isinstance(value, int | Decimal) or not Decimal(value).is_finite():
             raise self.wrong(name, value, "a number")
+        if Decimal(value).adjusted() >= HUGE:
+            raise self.wrong(name, value, f"a number of less than {HUGE} digits")
         return Decimal(value)
 
     def span(self, unit: str, *names: str) -> int | None:
@@ -70,6 +81,8 @@ class Entry:
         name, value = self.given(*names)
         if value is not None and not isinstance(value, str) and not is_whole(value):
             raise self.wrong(name, value, "text")
+        if isinstance(value, str) and not is_text(value):
+            raise self.wrong(name, value, "text in UTF-8")
         return None if value is None else str(value)
 
     def wholes(self, *names: str) -> list[int] | None:
@@ -97,10 +110,26 @@ class Entry:
             raise self.wrong(name, value, "a list of objects")
         return value or []
 
+    def inner(self, *names: str) -> Entry:
+        """The object that a field is; none is an empty one."""
+        name, value = self.given(*names)
+        if value is not None and not isinstance(value, dict):
+            raise self.wrong(name, value, "an object")
+        return Entry(self.file, self.row, value or {})
+
 
 def is_whole(value: object) -> bool:
     """Whether a JSON value is a whole number of 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and -LARGEST - 1 <= value <= LARGEST
+
+
+def is_text(value: str) -> bool:
+    """Whether it is text that a file can hold: JSON may name halves of characters."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def signed(value: int) -> int:

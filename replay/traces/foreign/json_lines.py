@@ -15,7 +15,7 @@ import polars as pl
 from replay.errors import TraceError
 from replay.traces.faults import ROW, place_text
 from replay.traces.foreign.delimited import refuse_folder
-from replay.traces.foreign.opening import UNREADABLE, open_text
+from replay.traces.foreign.opening import TOO_DEEP, UNREADABLE, open_text
 from replay.traces.source import Field, Raw, first_line, is_large
 
 
@@ -45,6 +45,8 @@ def faulty_line(file: Path, fields: Mapping[str, pl.DataType]) -> str | None:
                     entry = json.loads(line)
                 except ValueError:
                     return f"{place_text(file, row)}: is not JSON; each line must be one object"
+                except RecursionError:
+                    return f"{place_text(file, row)}: {TOO_DEEP}"
                 if not isinstance(entry, dict):
                     return f"{place_text(file, row)}: is not a JSON object"
                 for field, dtype in fields.items():

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 import polars as pl
+from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
 from replay.errors import TraceError
-from replay.traces.faults import ROW, place_text
+from replay.traces.faults import ROW, place_text, quoted
 from replay.traces.foreign.delimited import refuse_folder
 from replay.traces.foreign.json_entry import Entry
-from replay.traces.foreign.opening import UNREADABLE, open_text
+from replay.traces.foreign.opening import TOO_DEEP, UNREADABLE, open_text
 from replay.traces.source import BROKEN, Source, first_line, is_large
 from replay.traces.table import SCHEMA
 
@@ -68,6 +69,8 @@ def values(file: Path, stream: IO[str], decoder: json.JSONDecoder) -> Iterator[t
                 yield row, decoder.decode(line)
             except ValueError as fault:
                 raise TraceError(f"{place_text(file, row)}: is not JSON; each line must be one object") from fault
+            except RecursionError as fault:
+                raise TraceError(f"{place_text(file, row)}: {TOO_DEEP}") from fault
 
 
 def is_whole(line: str, decoder: json.JSONDecoder) -> bool:
@@ -76,6 +79,8 @@ def is_whole(line: str, decoder: json.JSONDecoder) -> bool:
         decoder.decode(line)
     except ValueError:
         return False
+    except RecursionError:
+        return True
     return True
 
 
@@ -98,6 +103,8 @@ def pieces(
                 raise TraceError(f"{place_text(file, row)}: is not JSON, or the file ends within it") from fault
             held, at = held[at:] + more, 0
             continue
+        except RecursionError as fault:
+            raise TraceError(f"{place_text(file, row)}: {TOO_DEEP}") from fault
         yield row, value
         row += 1
 
@@ -105,6 +112,30 @@ def pieces(
 def row_schema(*names: str) -> dict[str, pl.DataType]:
     """The columns of rows that are made of objects: the row's number, its arrival, and these canonical ones."""
     return {ROW: pl.Int64(), "arrival_ns": pl.Int64()} | {name: SCHEMA[name] for name in names}
+
+
+def table_of(path: Path, schema: Mapping[str, pl.DataType], rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """Rows as a table of these columns, one of which is `ROW`; raises `TraceError` for a value that is beyond them."""
+    try:
+        columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
+        return pl.DataFrame(dict(zip(schema, columns, strict=True)), schema=schema)
+    except (UnicodeEncodeError, OverflowError, TypeError, PolarsError) as fault:
+        for row in rows:
+            for (name, dtype), value in zip(schema.items(), row, strict=True):
+                if not holds(dtype, value):
+                    right = "text in UTF-8" if dtype == pl.String else f"within {dtype}"
+                    place = place_text(path, row[list(schema).index(ROW)], name)
+                    raise TraceError(f"{place}: {quoted(value)}, but must be {right}") from fault
+        raise
+
+
+def holds(dtype: pl.DataType, value: Any) -> bool:
+    """Whether a column of this type can have a value."""
+    try:
+        pl.Series([value], dtype=dtype)
+    except (UnicodeEncodeError, OverflowError, TypeError, PolarsError):
+        return False
+    return True
 
 
 def streamed(path: Path, schema: dict[str, pl.DataType], rows: Rows, **known: Any) -> Source:
@@ -120,7 +151,7 @@ def streamed(path: Path, schema: dict[str, pl.DataType], rows: Rows, **known: An
         made = islice(rows(), limit)
         try:
             while batch := list(islice(made, ROWS)):
-                frame = pl.DataFrame(dict(zip(schema, zip(*batch, strict=True), strict=True)), schema=schema)
+                frame = table_of(path, schema, batch)
                 frame = frame.select(wanted) if wanted is not None else frame
                 yield frame.filter(predicate) if predicate is not None else frame
         except TraceError as fault:

@@ -12,6 +12,7 @@ from replay.errors import TraceError
 
 GZIP = b"\x1f\x8b"
 UNREADABLE = (OSError, EOFError, zlib.error)  # what comes of a file that is cut off, or damaged, besides wrong text
+TOO_DEEP = "has lists or objects that lie too deep within each other to be read"
 
 
 def open_text(file: Path) -> IO[str]:

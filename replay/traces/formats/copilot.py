@@ -21,12 +21,13 @@ import polars as pl
 from replay.errors import TraceError
 from replay.traces.foreign.delimited import UNITS
 from replay.traces.foreign.glimpse import Glimpse, glimpse
-from replay.traces.foreign.instants import unix_nanoseconds
+from replay.traces.foreign.instants import A_TIME, unix_nanoseconds
 from replay.traces.foreign.json_entry import Entry
 from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.think_times import overlap_notes, think_times
 from replay.traces.formats import formats
 from replay.traces.source import SKIP, Source
+from replay.traces.wording import named
 
 SHARD = ".jsonl"
 SCHEMA = row_schema(
@@ -95,7 +96,8 @@ class Copilot:
             kept = [call for call in calls if call.result == "Success"]
             for call in calls:
                 if call.result != "Success":
-                    yield entry.row, call.start, None, None, session, None, None, None, f"result {call.result}"
+                    why = f"result {named(str(call.result))}"
+                    yield entry.row, call.start, None, None, session, None, None, None, why
             sessions.append([(call.start, call.end) for call in kept])
             times, shared = think_times(sessions[-1]), prefixes(kept, self.block_size)
             for turn, (call, think, hashes) in enumerate(zip(kept, times, shared, strict=True)):
@@ -108,17 +110,17 @@ def calls_of(entry: Entry) -> Iterator[Call]:
     for turn in entry.objects("turns"):
         for fields in Entry(entry.file, entry.row, turn).objects("llm_calls"):
             call = Entry(entry.file, entry.row, fields)
-            tokens = Entry(entry.file, entry.row, fields.get("tokens") or {})
+            tokens = call.inner("tokens")
             start = unix_nanoseconds(call.text("timestamp") or "")
             if start is None:
-                raise call.wrong("timestamp", fields.get("timestamp"), "a time such as 2026-06-01T12:00:00.5Z")
+                raise call.wrong("timestamp", fields.get("timestamp"), A_TIME)
             took = call.number("duration_ms")
             yield Call(
                 start,
                 None if took is None else start + round(took * UNITS["ms"]),
                 call.text("model"),
                 call.text("result"),
-                tokens.whole("prompt"),
+                tokens.hashed("prompt"),
                 tokens.whole("completion"),
                 tokens.whole("cached") or 0,
             )

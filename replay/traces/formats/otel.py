@@ -9,6 +9,7 @@ engine often both report one), and a span that was exported twice. Models, provi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,13 +20,13 @@ import polars as pl
 
 from replay.errors import TraceError
 from replay.traces.foreign.glimpse import Glimpse
-from replay.traces.foreign.instants import unix_nanoseconds
+from replay.traces.foreign.instants import A_TIME, unix_nanoseconds
 from replay.traces.foreign.json_entry import Entry
-from replay.traces.foreign.json_objects import objects, row_schema
+from replay.traces.foreign.json_objects import objects, row_schema, table_of
 from replay.traces.foreign.think_times import overlap_notes, think_times
 from replay.traces.formats import formats
 from replay.traces.source import Source
-from replay.traces.wording import counted
+from replay.traces.wording import counted, listed, named
 
 PROMPT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
@@ -36,6 +37,7 @@ USERS = ("user.id", "enduser.id", "enduser.pseudo.id")
 STARTS = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
 ENDS = ("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
 SCOPES = ("scopeSpans", "instrumentationLibrarySpans")
+WHOLE = re.compile("-?[0-9]{1,19}")
 VALUES = ("stringValue", "intValue", "doubleValue", "boolValue")
 SCHEMA = row_schema("prompt_tokens", "output_tokens", "request_id", "user", "session", "think_time_ms", "max_tokens")
 
@@ -87,13 +89,13 @@ class OpenTelemetry:
             for number, think in zip(turns, think_times(each), strict=True)
         }
         rows = [self.row(call, thought.get(number)) for number, call in enumerate(calls)]
-        table = pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy()
+        table = table_of(path, SCHEMA, rows).lazy()
         beyond = pl.col("max_tokens") < pl.col("output_tokens")
         count = table.select(beyond.sum()).collect().item()
         table = table.with_columns(pl.when(~beyond).then(pl.col("max_tokens")).alias("max_tokens"))
         notes = [f"{counted(count, 'request')} with more output than its max_tokens: that is left out"] * bool(count)
         models = {call.attributes.text("gen_ai.request.model") for call in calls} - {None}
-        notes += [f"models have no place in a trace: {', '.join(sorted(map(str, models)))}"] * bool(models)
+        notes += [f"models have no place in a trace: {listed(sorted(map(str, models)), None)}"] * bool(models)
         return Source(path, table, skipped=dict(skipped), notes=notes + overlap_notes(spans))
 
     def row(self, call: Span, think: float | None) -> tuple[Any, ...]:
@@ -128,46 +130,49 @@ def spans_of(path: Path) -> Iterator[Span]:
     for entry in objects(path):
         resources = entry.objects("resourceSpans") if "resourceSpans" in entry.fields else None
         for attributes, fields in [({}, entry.fields)] if resources is None else held(entry, resources):
-            yield span(path, row, attributes, fields)
+            yield span(Entry(path, row, fields), attributes)
             row += 1
 
 
 def held(entry: Entry, resources: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The spans of an OTLP document, each with the attributes of its resource."""
     for resource in resources:
-        attributes = flat((resource.get("resource") or {}).get("attributes"))
+        attributes = flat(Entry(entry.file, entry.row, resource).inner("resource"))
         for scope in Entry(entry.file, entry.row, resource).objects(*SCOPES):
             for found in Entry(entry.file, entry.row, scope).objects("spans"):
                 yield attributes, found
 
 
-def span(path: Path, row: int, resource: dict[str, Any], fields: dict[str, Any]) -> Span:
+def span(entry: Entry, resource: dict[str, Any]) -> Span:
     """One span from its JSON."""
-    entry = Entry(path, row, fields)
+    fields = entry.fields
     start = instant(entry, STARTS)
     if start is None:
-        raise TraceError(f"{path}, span {row} (counted from 0): has no startTimeUnixNano, so it is no span")
-    context = fields.get("context") or {}
+        raise TraceError(f"{entry.file}, span {entry.row} (counted from 0): has no startTimeUnixNano, so it is no span")
+    context = entry.inner("context").fields
     trace = str(fields.get("traceId") or fields.get("trace_id") or context.get("trace_id") or "")
     identity = str(fields.get("spanId") or fields.get("span_id") or context.get("span_id") or "")
     parent = str(fields.get("parentSpanId") or fields.get("parent_span_id") or fields.get("parent_id") or "")
     status = fields.get("status") or {}
     code = status.get("code", status.get("status_code")) if isinstance(status, dict) else status
-    attributes = Entry(path, row, resource | flat(fields.get("attributes")))
+    attributes = Entry(entry.file, entry.row, resource | flat(entry))
     failed = code in (2, "2", "STATUS_CODE_ERROR", "ERROR") or attributes.fields.get("error.type") is not None
-    return Span(row, start, instant(entry, ENDS), (trace, identity), (trace, parent), failed, attributes)
+    return Span(entry.row, start, instant(entry, ENDS), (trace, identity), (trace, parent), failed, attributes)
 
 
-def flat(attributes: Any) -> dict[str, Any]:
-    """Attributes as a table, from OTLP's list of keys and typed values or from a table; whole numbers in text too."""
-    if isinstance(attributes, dict):
-        return attributes
+def flat(entry: Entry) -> dict[str, Any]:
+    """Its attributes by name, from OTLP's list of keys and typed values or a table; whole numbers in text, too."""
+    if isinstance(entry.fields.get("attributes"), dict):
+        return entry.inner("attributes").fields
     found = {}
-    for pair in attributes or []:
-        value = pair.get("value") or {}
+    for pair in entry.objects("attributes"):
+        attribute = Entry(entry.file, entry.row, pair)
+        value = attribute.inner("value").fields
         kind = next((kind for kind in VALUES if kind in value), None)
         inner = value.get(kind) if kind else None
-        found[pair.get("key")] = int(str(inner)) if kind == "intValue" and str(inner).lstrip("-").isdigit() else inner
+        found[attribute.text("key") or ""] = (
+            int(str(inner)) if kind == "intValue" and WHOLE.fullmatch(str(inner)) else inner
+        )
     return found
 
 
@@ -176,11 +181,11 @@ def instant(entry: Entry, names: tuple[str, ...]) -> int | None:
     name, value = entry.given(*names)
     if value is None:
         return None
-    if "nano" in name.lower() and str(value).isdigit():
+    if "nano" in name.lower() and WHOLE.fullmatch(str(value)):
         return int(value)
     found = unix_nanoseconds(value) if isinstance(value, str) else None
     if found is None:
-        raise entry.wrong(name, value, "nanoseconds since 1970, or a time such as 2026-01-31T12:00:00.5Z")
+        raise entry.wrong(name, value, f"nanoseconds since 1970, or {A_TIME}")
     return found
 
 
@@ -196,7 +201,7 @@ def kept_calls(spans: Iterator[Span], skipped: Counter[str]) -> list[Span]:
         parents[each.identity] = each.parent
         operation = each.attributes.fields.get(OPERATION)
         if operation is not None and operation not in GENERATES:
-            skipped[f"operation {operation}"] += 1
+            skipped[f"operation {named(str(operation))}"] += 1
         elif each.failed:
             skipped["failed call" if each.call() or operation else "no GenAI call"] += 1
         elif not each.call():

@@ -18,15 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.exceptions import PolarsError
+from pyarrow import ArrowException
 from pyarrow.parquet import ParquetFile
 
 from replay.errors import ExperimentError
+from replay.traces.foreign.delimited import refuse_folder
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import Entry
 from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.text_tokens import Counting, Units, counting, joined
 from replay.traces.formats import formats
 from replay.traces.generating.renewals import Window, window_arrivals
+from replay.traces.reading import no_parquet
 from replay.traces.source import Source
 
 MESSAGES = ("conversations", "conversation", "messages")
@@ -145,14 +149,18 @@ def timed(first: dict[str, Any]) -> bool:
 
 def conversations(path: Path) -> Iterator[Entry]:
     """The conversations of a JSON or Parquet file."""
+    refuse_folder(path)
     with path.open("rb") as stream:
         packed = stream.read(4) == b"PAR1"
     if not packed:
         yield from objects(path)
         return
-    wanted = [name for name in pl.read_parquet_schema(path) if name in (*MESSAGES, "id", "conversation_id")]
     row = 0
-    for batch in ParquetFile(path).iter_batches(batch_size=1_000, columns=wanted):
-        for fields in batch.to_pylist():
-            yield Entry(path, row, fields)
-            row += 1
+    try:
+        wanted = [name for name in pl.read_parquet_schema(path) if name in (*MESSAGES, "id", "conversation_id")]
+        for batch in ParquetFile(path).iter_batches(batch_size=1_000, columns=wanted):
+            for fields in batch.to_pylist():
+                yield Entry(path, row, fields)
+                row += 1
+    except (PolarsError, ArrowException, OSError) as fault:
+        raise no_parquet(path, fault) from fault

@@ -174,13 +174,13 @@ class Table:
         names = [name for name in seen if name in self.wanted or "." not in name]
         read = list(dict.fromkeys([*matched(self.mapping, names).values(), *self.wanted]))
 
-        def rows() -> Iterator[tuple[str | None, ...]]:
+        def rows() -> Iterator[tuple[int | str | None, ...]]:
             for entry in objects(file, AS_TEXT):
-                yield tuple(written(entry.fields, name) for name in read)
+                yield (entry.row, *(written(entry.fields, name) for name in read))
 
-        source = streamed(file, dict.fromkeys(read, pl.String()), rows)
+        source = streamed(file, {ROW: pl.Int64()} | dict.fromkeys(read, pl.String()), rows)
         assert source.misread is not None
-        return Raw(file, source.rows.drop(BROKEN).with_row_index(ROW), names, source.large, source.misread)
+        return Raw(file, source.rows.drop(BROKEN), names, source.large, source.misread)
 
     def parquet(self, file: Path) -> Raw:
         try:

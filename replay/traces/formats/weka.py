@@ -24,13 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
-
 from replay.clock import NANOSECONDS
 from replay.errors import TraceError
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import Entry
-from replay.traces.foreign.json_objects import objects, row_schema
+from replay.traces.foreign.json_objects import objects, row_schema, table_of
 from replay.traces.formats import formats
 from replay.traces.source import Source
 from replay.traces.wording import counted
@@ -78,7 +76,7 @@ class Weka:
                 offset = session.next_offset
             if len(sizes) > 1:
                 raise TraceError(f"{file}: has hashes of blocks of {' and '.join(map(str, sorted(sizes)))} tokens")
-            frame = pl.DataFrame(rows, schema=SCHEMA, orient="row").sort("arrival_ns", maintain_order=True)
+            frame = table_of(file, SCHEMA, rows).sort("arrival_ns", maintain_order=True)
             block = sizes.pop() if sizes else None
             sources.append(Source(file, frame.lazy(), block_size=block, hash_tail="floor", history=self.history()))
         if len(scopes) > 1:

@@ -91,7 +91,7 @@ def test_a_folder_of_shards_is_one_trace(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match=r"row 0 .*column 'timestamp': 'noon', but must be a time such as 2026-06-01T"):
+    with pytest.raises(TraceError, match=r"row 0 .*column 'timestamp': 'noon', but must be a time such as 2026-01-31T"):
         import_trace("copilot", write(tmp_path, session("a", [call(1, timestamp="noon")])))
     with pytest.raises(TraceError, match=r"row 1 .*column 'turns': 5, but must be a list of objects"):
         import_trace("copilot", write(tmp_path, session("a", [call(1)]), {"session_id": "b", "turns": 5}))
