@@ -52,9 +52,25 @@ def test_the_readme_shows_the_policy_as_it_is() -> None:
     assert code(shown) == code(kept)
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\(([^)]+)\)", Path("README.md").read_text(encoding="utf-8")))
-def test_what_the_readme_links_to_is_there(link: str) -> None:
-    assert Path(link).is_file()
+@pytest.mark.parametrize("page", [Path("README.md"), *sorted(Path("docs").glob("*.md"))], ids=str)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        name, _, section = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.is_file(), link
+        heads = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE) if section else []
+        assert not section or section in {head.lower().replace(" ", "-") for head in heads}, link
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = Path("docs/README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in Path("docs").glob("*.md")} - {"README.md"}
+    assert set(re.findall(r"^- \[.+\]\(([^)]+)\): ", index, re.MULTILINE)) == pages
+
+
+@pytest.mark.parametrize("page", [Path("README.md"), *sorted(Path("docs").glob("*.md"))], ids=str)
+def test_a_page_names_no_place_of_somebodys_machine(page: Path) -> None:
+    assert not re.findall(r"(?:/work|/tmp|/home|/root|/Users)/\S*", page.read_text(encoding="utf-8"))
 
 
 def test_the_policy_of_the_how_to_runs_in_every_mode(tmp_path: Path) -> None:
