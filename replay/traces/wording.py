@@ -13,9 +13,9 @@ from replay.traces.durations import UNITS
 LONGEST = 60  # characters of somebody's name for something
 
 
-def counted(count: int, noun: str) -> str:
-    """ "1 row", "1,024 rows"."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """ "1 row", "1,024 rows"; of a noun whose plural is another than with an s, both."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def named(name: str) -> str:

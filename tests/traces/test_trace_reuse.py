@@ -103,3 +103,24 @@ def test_of_many_blocks_some_are_drawn_and_the_shares_are_near() -> None:
     for size in (100, 500, 1000):
         shares = [made.curve()[1][made.curve()[0] <= size][-1] for made in (exact, drawn)]
         assert shares[1] == pytest.approx(shares[0], abs=0.1)
+
+
+def mixed(number: int) -> int:
+    """The finalizer of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        number = (number ^ number >> shift) * factor % 2**64
+    return number ^ number >> 31
+
+
+def test_which_hashes_are_drawn_depends_on_the_hashes_alone_and_of_sessions_on_their_names() -> None:
+    hashes = [*range(-50, 50), 2**63 - 1, -(2**63)]
+    prompts = [(10, [hashed]) for hashed in hashes]
+    drawn = found(rows(*prompts), 10, "global", most=34)
+    assert drawn.one_in == 3
+    assert drawn.arrival.tolist() == [at for at, hashed in enumerate(hashes) if mixed(hashed % 2**64) % 3 == 0]
+    alike = rows(*prompts, *prompts, sessions=["a"] * len(prompts) + ["b"] * len(prompts))
+    places = found(alike, 10, "session", most=68).arrival
+    one, other = places[places < len(prompts)], places[places >= len(prompts)] - len(prompts)
+    assert len(one) > 10
+    assert len(other) > 10
+    assert one.tolist() != other.tolist()

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.drawing import draw, drawn
 from replay.traces.transforms import apply_transforms, parse_transforms
-from replay.traces.transforms.drawing import draw, drawn
 
 
 def applied(trace, *entries):

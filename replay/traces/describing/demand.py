@@ -51,15 +51,16 @@ def request_tokens(trace: Trace) -> dict[str, float | int]:
 
 def together(trace: Trace, block_size: int, counts: Sequence[int]) -> list[Together]:
     """What each of `counts` requests would hold at once; those beyond the trace's own number are left out."""
-    held = trace.frame.select(held=(TOKENS + block_size - 1) // block_size * block_size)["held"]
-    largest: list[int] = held.sort(descending=True).cum_sum().to_list()
-    mean = float(trace.frame.select(TOKENS.mean()).item())
+    held = (TOKENS + block_size - 1) // block_size * block_size
+    most = trace.rows.select(held.top_k(max(counts, default=0))).collect(engine="streaming").to_series()
+    largest: list[int] = most.sort(descending=True).cum_sum().to_list()
+    mean = trace.values(mean=TOKENS.mean())["mean"]
     return [Together(count, count * mean, largest[count - 1]) for count in counts if count <= len(largest)]
 
 
 def larger_than(trace: Trace, tokens: int) -> int:
     """How many requests are larger than a pool of so many tokens."""
-    count: int = trace.frame.select(TOKENS.gt(tokens).sum()).item()
+    count: int = trace.values(larger=TOKENS.gt(tokens).sum())["larger"]
     return count
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from replay.clock import NANOSECONDS
 from replay.traces.canonical import skipped_text
+from replay.traces.describing.blocks import block_keys, prompt_blocks
 from replay.traces.table import Trace
 from replay.traces.wording import counted, duration_text
 
@@ -117,29 +118,17 @@ def prefixes(trace: Trace) -> dict[str, Any] | None:
     """
     if trace.block_size is None:
         return None
-    scope = ["session"] if trace.hash_scope == "session" else []
-    blocks = (
-        trace.rows.with_row_index("request")
-        .select("request", "session", "prompt_tokens", pl.col("prefix_hashes").alias("hash"))
-        .filter(pl.col("hash").list.len() > 0)
-        .explode("hash")
-        .with_columns(pl.int_range(pl.len()).over("request").alias("place"))
-        .select(
-            pl.min_horizontal(trace.block_size, pl.col("prompt_tokens") - pl.col("place") * trace.block_size).alias(
-                "held"
-            ),
-            (~pl.struct(*scope, "hash").is_first_distinct()).alias("seen"),
-        )
-    )
-    total, seen, tokens = (
-        blocks.select(pl.len(), pl.col("seen").sum(), (pl.col("held") * pl.col("seen")).sum()).collect().row(0)
+    held, seen = pl.col("tokens"), ~pl.struct(block_keys(trace.hash_scope)).is_first_distinct()
+    blocks = prompt_blocks(trace.rows, trace.block_size).select(held, seen=seen)
+    total, seen_blocks, tokens = (
+        blocks.select(pl.len(), pl.col("seen").sum(), held.filter("seen").sum()).collect(engine="streaming").row(0)
     )
     prompt_tokens = trace.extent().prompt_tokens
     return {
         "block_size": trace.block_size,
         "hash_scope": trace.hash_scope,
         "blocks": total,
-        "block_share_seen_before": seen / total if total else None,
+        "block_share_seen_before": seen_blocks / total if total else None,
         "prompt_token_share_seen_before": tokens / prompt_tokens,
     }
 

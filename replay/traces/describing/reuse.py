@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from replay.traces.describing.blocks import block_keys, prompt_blocks
+from replay.traces.drawing import draw, draw_again
 from replay.traces.table import HashScope
 
 MOST_BLOCKS = 2_000_000
@@ -67,24 +69,11 @@ def reuse(rows: pl.LazyFrame, block_size: int, scope: HashScope, most: int = MOS
     if not count:
         return None
     one_in = ceil(count / most)
-    keys = ["session", "hash"] if scope == "session" else ["hash"]
-    blocks = (
-        rows.filter(pl.col("prefix_hashes").list.len() > 0)
-        .with_row_index("request")
-        .select(
-            "request",
-            "arrival",
-            "prompt_tokens",
-            "session",
-            hash=pl.col("prefix_hashes"),
-            place=pl.int_ranges(pl.col("prefix_hashes").list.len(), dtype=pl.Int64),
-        )
-        .explode("hash", "place")
-    )
+    keys = block_keys(scope)
+    blocks = prompt_blocks(rows.with_columns(drawn=_drawn(scope)), block_size, "arrival", "drawn")
     if one_in > 1:
-        blocks = blocks.filter(pl.struct(keys).hash(seed=0) % one_in == 0)
-    tokens = pl.min_horizontal(block_size, pl.col("prompt_tokens") - pl.col("place") * block_size)
-    drawn = blocks.select("request", "arrival", *keys, "place", tokens=tokens).collect(engine="streaming")
+        blocks = blocks.filter(draw_again(pl.col("drawn") ^ pl.col("hash").reinterpret(signed=False)) % one_in == 0)
+    drawn = blocks.select("request", "arrival", *keys, "place", "tokens").collect(engine="streaming")
     # a prompt's last block is used first, so that of two blocks the one nearer to the start is forgotten later
     drawn = drawn.sort("request", pl.col("place"), descending=[False, True]).with_row_index("at")
     drawn = drawn.with_columns(
@@ -92,6 +81,11 @@ def reuse(rows: pl.LazyFrame, block_size: int, scope: HashScope, most: int = MOS
     )
     needs = _needs(drawn["before"].fill_null(-1).to_numpy(), drawn["begin"].to_numpy().astype(np.int64))
     return Reuse(drawn["arrival"].to_numpy(), drawn["tokens"].to_numpy(), needs * one_in, one_in, prompt_tokens)
+
+
+def _drawn(scope: HashScope) -> pl.Expr:
+    """What is added to the draw of a hash: hashes of a session are drawn in each apart."""
+    return draw(pl.col("session"), 0, "reuse") if scope == "session" else pl.lit(0, pl.UInt64)
 
 
 def _needs(before: NDArray[Any], begin: NDArray[Any]) -> NDArray[Any]:

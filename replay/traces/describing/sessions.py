@@ -1,4 +1,4 @@
-"""What a trace says of its sessions: how many there are, whether turns are left out, and how soon the last can be due.
+"""What a trace says of its sessions: how many, whether turns are left out, what they think, and how soon all is due.
 
 It knows no engine: how long answers take, and which turn fails, is known when the trace is replayed.
 """
@@ -6,14 +6,17 @@ It knows no engine: how long answers take, and which turn fails, is known when t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from replay.clock import NANOSECONDS
 from replay.traces.table import Trace
+from replay.traces.turns import turns
 from replay.traces.wording import counted
 
 MILLISECOND = NANOSECONDS // 1_000
+FOLLOWS = (pl.col("session") == pl.col("session").shift()).fill_null(value=False)  # of turns in order: not its first
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +43,8 @@ class Sessions:
 
 def sessions_of(trace: Trace) -> Sessions | None:
     """The trace's sessions; None where it has none."""
-    follows = pl.col("session") == pl.col("session").shift()
-    found = (
-        _turns(trace)
-        .sort("session", "turn", maintain_order=True)
-        .with_columns(
-            gap=follows & (pl.col("turn") - pl.col("turn").shift() > 1),
-            at_once=follows & (pl.col("arrival") == pl.col("arrival").shift()),
-        )
-        .group_by("session")
-        .agg(pl.len(), pl.col("gap").any(), pl.col("at_once").sum())
-        .select(pl.len().alias("sessions"), pl.col("len", "gap", "at_once").sum())
-        .collect()
-    )
-    return Sessions(*found.row(0)) if found.item(0, "sessions") else None
+    found = [_each(part).select(pl.len(), pl.col("requests", "gap", "at_once").sum()) for part in turns(trace.rows)]
+    return Sessions(*pl.concat(found).sum().row(0)) if found else None
 
 
 def last_due(trace: Trace, *, open_loop: bool) -> float:
@@ -62,17 +53,77 @@ def last_due(trace: Trace, *, open_loop: bool) -> float:
     In a closed loop, a turn comes no sooner than all think times since any earlier turn of its session after the
     arrival of that one, even if answers took no time.
     """
-    last = trace.span_nanoseconds
-    if not open_loop:
-        thought = (pl.col("think_time_ms").fill_null(0) * MILLISECOND).cum_sum()  # differences within a session count
-        waited = pl.col("arrival") - pl.col("thought")
-        due = pl.col("thought") + waited.cum_max().over("session")
-        turns = _turns(trace).sort("session", "turn", maintain_order=True).with_columns(thought.alias("thought"))
-        last = max(last, turns.select(due.max()).collect().item() or 0)
-    return last / NANOSECONDS
+    parts = () if open_loop else turns(trace.rows, "think_time_ms")
+    return max([trace.span_nanoseconds, *map(_last_due, parts)]) / NANOSECONDS
 
 
-def _turns(trace: Trace) -> pl.LazyFrame:
-    """The requests that belong to a session."""
-    rows = trace.rows.select("session", "turn", "arrival", "think_time_ms")
-    return rows.filter(pl.col("session").is_not_null())
+def describe_sessions(trace: Trace) -> dict[str, Any] | None:
+    """How many sessions, of how many requests, open at once by the log, and what they think; None where it has none.
+
+    A session is open from its first arrival to its last. A later turn without a think time has 0. `last_due_s` is as in
+    `last_due`, in a closed loop.
+    """
+    each, thought, last = [], [], trace.span_nanoseconds
+    for part in turns(trace.rows, "think_time_ms"):
+        each.append(_each(part))
+        later = part.filter(FOLLOWS).get_column("think_time_ms")
+        thought.append(later)
+        last = max(last, _last_due(part))
+    if not each:
+        return None
+    sessions, think = pl.concat(each), pl.concat(thought)
+    return {
+        "sessions": sessions.height,
+        "requests": sessions["requests"].sum(),
+        "mean": sessions["requests"].mean(),
+        "max": sessions["requests"].max(),
+        "most_open": _most_open(sessions),
+        "with_gaps": sessions["gap"].sum(),
+        "later_turns": len(think),
+        "later_turns_without_think_time": think.null_count(),
+        "think_time_s": None if think.null_count() == len(think) else _quantiles(think.drop_nulls() / 1_000),
+        "last_due_s": last / NANOSECONDS,
+    }
+
+
+def _each(turns: pl.DataFrame) -> pl.DataFrame:
+    """A row for each session."""
+    turn, arrival = pl.col("turn"), pl.col("arrival")
+    return (
+        turns.with_columns(
+            gap=FOLLOWS & (turn - turn.shift() > 1),
+            at_once=FOLLOWS & (arrival == arrival.shift()),
+        )
+        .group_by("session")
+        .agg(
+            pl.len().alias("requests"),
+            pl.col("gap").any(),
+            pl.col("at_once").sum(),
+            arrival.min().alias("first"),
+            arrival.max().alias("last"),
+        )
+    )
+
+
+def _last_due(turns: pl.DataFrame) -> int:
+    """The earliest instant, in nanoseconds, at which all of these turns can have come due."""
+    thought = (pl.col("think_time_ms").fill_null(0) * MILLISECOND).round().cast(pl.Int64)
+    thought = thought.cum_sum()  # differences within a session count
+    due = pl.col("thought") + (pl.col("arrival") - pl.col("thought")).cum_max().over("session")
+    last: int = turns.with_columns(thought=thought).select(due.max()).item()
+    return last
+
+
+def _most_open(sessions: pl.DataFrame) -> int:
+    """The most sessions that are open at one instant; one that ends then is open still."""
+    comes = sessions.select(pl.col("first").alias("at"), change=1)
+    goes = sessions.select(pl.col("last").alias("at") + 1, change=-1)
+    changes = pl.concat([comes, goes]).group_by("at").agg(pl.col("change").sum()).sort("at")
+    most: int = changes["change"].cum_sum().max()  # type: ignore[assignment]  # whole numbers, at least two of them
+    return most
+
+
+def _quantiles(values: pl.Series) -> dict[str, float | None]:
+    """Percentiles, linear-interpolated, and the largest."""
+    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+    return {name: values.quantile(share, "linear") for name, share in shares.items()}

@@ -54,7 +54,7 @@ def anonymize(argument: object) -> Transform:
         rows = rows.with_columns(pl.lit(None, trace.rows.collect_schema()[column]).alias(column) for column in CONTENT)
         if trace.block_size is not None:
             rows, count = renumbered(rows)
-            notes.append(f"{counted(count, 'hash')} renumbered".replace("hashs", "hashes"))
+            notes.append(f"{counted(count, 'hash', 'hashes')} renumbered")
         steps = [step(line) for line in trace.history]
         hidden = trace.with_rows(rows.select(trace.rows.collect_schema().names()))
         hidden = replace(hidden, history=steps, notes=[], changes=[nameless(change) for change in trace.changes])

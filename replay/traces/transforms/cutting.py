@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from replay.errors import ExperimentError, TraceError
-from replay.registry import nearest
 from replay.traces.durations import nanoseconds
 from replay.traces.table import Trace
 from replay.traces.transforms.arguments import whole
 from replay.traces.transforms.declaring import Transform, from_zero, transforms, with_cut_sessions
+from replay.traces.transforms.lookup import refuse_absent
 from replay.traces.wording import duration_text
 
 
@@ -51,13 +51,7 @@ def without_users(argument: object) -> Transform:
         raise ExperimentError(f'without_users: {argument!r} is not a list of users, such as ["pipeline"]')
 
     def leave_out(trace: Trace) -> Trace:
-        names = pl.col("user").drop_nulls().unique().sort()
-        known = trace.rows.select(names).collect(engine="streaming")["user"].to_list()
-        for user in users:
-            if user not in known:
-                raise TraceError(
-                    f"{trace.path}: without_users names {user!r}, of whom there is no request; {nearest(user, known)}"
-                )
+        refuse_absent(trace, "user", users, "without_users")
         kept = trace.rows.filter(~pl.col("user").is_in(users).fill_null(value=False))
         largest = trace.values(pl.col("output_tokens").max())["output_tokens"]
         declared = pl.col("max_tokens").fill_null(largest)  # what a policy may see stays

@@ -11,8 +11,8 @@ from replay.traces.durations import nanoseconds
 from replay.traces.table import Trace
 from replay.traces.transforms.arguments import as_number, entries, settings
 from replay.traces.transforms.declaring import Transform, noted, transforms
-from replay.traces.transforms.lookup import looked_up
-from replay.traces.transforms.priorities import priority, refuse_absent
+from replay.traces.transforms.lookup import looked_up, refuse_absent
+from replay.traces.transforms.priorities import priority
 from replay.traces.wording import counted
 
 EXAMPLE = "{ ttft_ms = 500, per_prompt_token_ms = 0.2 }"

@@ -19,7 +19,7 @@ from replay.errors import ExperimentError, TraceError
 from replay.registry import Registry
 from replay.traces.scratch import Scratch
 from replay.traces.table import Change, Trace
-from replay.traces.wording import toml_text
+from replay.traces.wording import counted, toml_text
 
 Transform = Callable[[Trace], Trace]
 transforms: Registry[Callable[[object], Transform]] = Registry("transform")
@@ -109,5 +109,5 @@ def with_cut_sessions(before: Trace, after: Trace) -> Trace:
     )
     cut = are.join(were, on="session").filter(pl.col("len") < pl.col("len_right")).select(pl.len())
     sessions: int = cut.collect(engine="streaming").item()
-    told = "1 session goes" if sessions == 1 else f"{sessions:,} sessions go"
+    told = counted(sessions, "session goes", "sessions go")
     return noted(after, f"{told} on without some of the turns") if sessions else after

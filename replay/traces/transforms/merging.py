@@ -15,12 +15,12 @@ from pathlib import Path
 import polars as pl
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.drawing import draw, fnv
 from replay.traces.durations import nanoseconds
 from replay.traces.reading import read_trace
 from replay.traces.table import Trace
 from replay.traces.transforms.arguments import settings
 from replay.traces.transforms.declaring import Transform, noted, settled, transforms
-from replay.traces.transforms.drawing import draw, fnv
 from replay.traces.wording import counted
 
 EXAMPLE = '{ traces = ["batch.parquet"], offset = "5m" }'

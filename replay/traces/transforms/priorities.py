@@ -10,13 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from replay.errors import ExperimentError, TraceError
-from replay.registry import nearest
+from replay.errors import ExperimentError
+from replay.traces.drawing import drawn
 from replay.traces.table import Trace
 from replay.traces.transforms.arguments import as_number, choice, entries, one_of, settings, whole
 from replay.traces.transforms.declaring import Transform, noted, settled, transforms
-from replay.traces.transforms.drawing import drawn
-from replay.traces.transforms.lookup import looked_up
+from replay.traces.transforms.lookup import looked_up, refuse_absent
 from replay.traces.wording import counted
 
 LENGTHS = ("prompt_tokens", "output_tokens", "max_tokens")
@@ -100,17 +99,6 @@ def with_priorities(trace: Trace, value: pl.Expr, further: list[str] | None = No
     if replaced:
         notes.append(f"{counted(replaced, 'request')} had a priority, which is replaced")
     return noted(changed, *notes)
-
-
-def refuse_absent(trace: Trace, column: str, names: list[str], place: str) -> None:
-    """Refuse a name that no request has in the column."""
-    values = trace.rows.select(pl.col(column).drop_nulls().unique().sort()).collect(engine="streaming")
-    known = values[column].to_list()
-    for name in names:
-        if name not in known:
-            raise TraceError(
-                f"{trace.path}: {place} names {name!r}, of whom there is no request; {nearest(name, known)}"
-            )
 
 
 def priority(place: str, value: object) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.drawing import draw
 from replay.traces.table import Trace
 from replay.traces.transforms.arguments import as_number, one_of, settings, whole
 from replay.traces.transforms.declaring import (
@@ -17,7 +18,6 @@ from replay.traces.transforms.declaring import (
     transforms,
     with_cut_sessions,
 )
-from replay.traces.transforms.drawing import draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from replay.errors import ExperimentError, TraceError
+from replay.traces.drawing import drawn
 from replay.traces.table import Trace
 from replay.traces.transforms.arguments import as_number, settings, whole
 from replay.traces.transforms.declaring import Transform, noted, settled, transforms
-from replay.traces.transforms.drawing import drawn
 from replay.traces.wording import counted
 
 COLUMNS = ("session", "slo", "priority")

@@ -23,6 +23,13 @@ def draw(names: pl.Expr, seed: int, purpose: str) -> pl.Expr:
     return names.map_batches(partial(hashes, start=start), return_dtype=pl.UInt64, is_elementwise=True)
 
 
+def draw_again(numbers: pl.Expr) -> pl.Expr:
+    """A number below 2**64 for each of such numbers, uniform over different ones."""
+    return numbers.map_batches(
+        lambda found: pl.Series(found.name, stirred(found.to_numpy())), return_dtype=pl.UInt64, is_elementwise=True
+    )
+
+
 def drawn(names: pl.Expr, seed: int, purpose: str, weights: Sequence[float]) -> pl.Expr:
     """For each name the place of one of the weights, as likely as that weight is of their sum."""
     bounds = np.cumsum(np.array(weights, np.float64))
