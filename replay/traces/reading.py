@@ -17,7 +17,7 @@ from replay.errors import TraceError
 from replay.traces.canonical import canonical_trace
 from replay.traces.faults import FILE, ROW
 from replay.traces.scratch import AT_ONCE
-from replay.traces.source import BROKEN, SKIP, Source, first_line
+from replay.traces.source import BROKEN, SKIP, Source, files_below, first_line
 from replay.traces.table import HashScope, HashTail, Trace
 
 HASH_SCOPES: tuple[HashScope, ...] = ("global", "session")
@@ -32,12 +32,12 @@ def read_trace(path: str | Path) -> Trace:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The file itself, or the Parquet files of a folder in order of name; those that start with . or _ are not data."""
+    """The file itself, or the Parquet files of a folder in order of name."""
     if path.is_file():
         return [path]
     if not path.is_dir():
         raise TraceError(f"{path}: there is no such file or folder")
-    files = sorted(file for file in path.rglob("*.parquet") if file.name[0] not in "._" and file.is_file())
+    files = files_below(path, "*.parquet")
     if not files:
         raise TraceError(f"{path}: the folder holds no Parquet file (*.parquet)")
     return files

@@ -129,6 +129,11 @@ class Raw:
         )
 
 
+def files_below(folder: Path, pattern: str = "*") -> list[Path]:
+    """The files in a folder and below it, in order of name; those that start with . or _ are not data."""
+    return sorted(file for file in folder.rglob(pattern) if file.name[0] not in "._" and file.is_file())
+
+
 def is_large(path: Path) -> bool:
     """Whether a text file, packed or not, is to be read piece by piece."""
     packed = path.suffix in (".gz", ".zst", ".zstd")

@@ -18,6 +18,7 @@ import polars as pl
 
 from replay.errors import TraceError
 from replay.traces.foreign.opening import UNREADABLE, open_text
+from replay.traces.source import files_below
 
 Kind = Literal["csv", "json lines", "json", "parquet", "folder", "other"]
 PARQUET = b"PAR1"
@@ -53,7 +54,7 @@ class Glimpse:
 def glimpse(path: Path) -> Glimpse:
     """A look at a file or folder; raises `TraceError` if there is none or it cannot be read."""
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and file.name[0] not in "._")
+        files = files_below(path)
         inside = glimpse(files[0]) if files else None
         return Glimpse(path, "folder", tuple(str(file.relative_to(path)) for file in files), inside=inside)
     if not path.exists():

@@ -20,7 +20,7 @@ from replay.registry import Registry, nearest
 from replay.traces.canonical import canonical_trace, skipped_text
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.reading import sha256_of
-from replay.traces.source import Source
+from replay.traces.source import Source, files_below
 from replay.traces.table import Trace
 from replay.traces.writing import check_target, write_whole
 
@@ -61,7 +61,7 @@ def import_trace(
         raise TraceError(f"{path}: there is no such file")
     name = detected(path) if form == AUTO else form
     found = format_of(name, settings or {}).read(path)
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    files = [path] if path.is_file() else files_below(path)
     sources = found if isinstance(found, list) else [found]
     trace = canonical_trace(path.stem, path, sources, sha256_of(files), strict=strict)
     given = "".join(f", {key} = {value}" for key, value in (settings or {}).items())

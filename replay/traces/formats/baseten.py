@@ -16,18 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-from polars.exceptions import PanicException, PolarsError
 
 from replay.errors import TraceError
-from replay.traces.faults import ROW
-from replay.traces.foreign.delimited import refuse_folder
+from replay.traces.foreign.columnar import scan_columns
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_lines import given
 from replay.traces.formats import formats
-from replay.traces.source import Raw, Source, first_line, is_large
+from replay.traces.source import Raw, Source
 from replay.traces.table import HashTail
 
-ARROW = b"ARROW1"
 BLOCK = 64
 NAMES = ("timestamp_start_unix_ms", "input_tokens", "output_tokens")
 
@@ -85,20 +82,3 @@ class Baseten:
         if said and self.block_size not in (None, said[0]):
             raise TraceError(f"{raw.path}: its hashes are of blocks of {said[0]} tokens, not {self.block_size}")
         return int(said[0]) if said else self.block_size or BLOCK
-
-
-def scan_columns(path: Path) -> Raw:
-    """The columns of a Parquet or Arrow file, with `ROW`; raises `TraceError`."""
-    refuse_folder(path)
-
-    def misread(fault: Exception) -> TraceError:
-        return TraceError(f"{path}: cannot be read as Parquet or Arrow ({first_line(fault)})")
-
-    try:
-        with path.open("rb") as stream:
-            arrow = stream.read(len(ARROW)) == ARROW
-        rows = pl.scan_ipc(path) if arrow else pl.scan_parquet(path, hive_partitioning=False)
-        names = rows.collect_schema().names()
-    except (PolarsError, OSError, PanicException) as fault:
-        raise misread(fault) from fault
-    return Raw(path, rows.with_row_index(ROW), names, is_large(path), misread)

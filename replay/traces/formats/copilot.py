@@ -26,7 +26,7 @@ from replay.traces.foreign.json_entry import Entry
 from replay.traces.foreign.json_objects import objects, row_schema, streamed
 from replay.traces.foreign.think_times import overlap_notes, think_times
 from replay.traces.formats import formats
-from replay.traces.source import SKIP, Source
+from replay.traces.source import SKIP, Source, files_below
 from replay.traces.wording import named
 
 SHARD = ".jsonl"
@@ -69,7 +69,7 @@ class Copilot:
     def read(self, path: Path) -> list[Source]:
         files = [path]
         if path.is_dir():
-            files = sorted(file for file in path.rglob("*") if SHARD in file.suffixes and file.name[0] not in "._")
+            files = [file for file in files_below(path) if SHARD in file.suffixes]
             if not files:
                 raise TraceError(f"{path}: the folder holds no shard (*.jsonl, *.jsonl.gz)")
         return [self.shard(file) for file in files]

@@ -12,18 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import polars as pl
-from polars.exceptions import PanicException, PolarsError
-
-from replay.traces.faults import ROW
+from replay.traces.foreign.columnar import scan_columns
 from replay.traces.foreign.delimited import elapsed, refuse_folder, scan_csv, whole
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.foreign.json_lines import given
 from replay.traces.foreign.length_lines import LengthLines
 from replay.traces.formats import formats
-from replay.traces.reading import no_parquet
-from replay.traces.scratch import AT_ONCE
-from replay.traces.source import Raw, Source
+from replay.traces.source import Source
 
 BLOCK = 512
 
@@ -61,17 +56,10 @@ class GuideLlm:
 
     def parquet(self, path: Path) -> Source:
         """Columns of numbers, times as numbers or as Parquet's own."""
-        try:
-            rows = pl.scan_parquet(path, hive_partitioning=False)
-            schema = rows.collect_schema()
-            height: int = rows.select(pl.len()).collect().item()
-        except (PolarsError, OSError, PanicException) as fault:
-            raise no_parquet(path, fault) from fault
+        raw = scan_columns(path)
         time, prompt, output = self.names
-        dated = time in schema and schema[time].is_temporal()
-        return Raw(
-            path, rows.with_row_index(ROW), list(schema), height > AT_ONCE, lambda fault: no_parquet(path, fault)
-        ).source(
+        dated = time in raw.names and raw.rows.collect_schema()[time].is_temporal()
+        return raw.source(
             {
                 "arrival" if dated else "arrival_s": given(time),
                 "prompt_tokens": given(prompt),

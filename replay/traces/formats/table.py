@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from replay.errors import ExperimentError, TraceError
 from replay.registry import nearest
 from replay.traces.arrival import arrival_form, arrival_nanoseconds
 from replay.traces.faults import ROW
+from replay.traces.foreign.columnar import scan_columns
 from replay.traces.foreign.delimited import UNITS, elapsed, scan_csv
 from replay.traces.foreign.dotted import members, paths, written
 from replay.traces.foreign.glimpse import Glimpse, glimpse
@@ -30,9 +31,7 @@ from replay.traces.foreign.json_objects import objects, streamed
 from replay.traces.foreign.mapping import BY_UNIT, field_of, is_arrival, matched, parse_map, parse_pairs
 from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.formats import formats
-from replay.traces.reading import no_parquet
-from replay.traces.scratch import AT_ONCE
-from replay.traces.source import BROKEN, Field, Raw, Source
+from replay.traces.source import BROKEN, Field, Raw, Source, files_below
 from replay.traces.table import COLUMNS, HashScope, HashTail
 
 NEEDED = tuple(name for name, column in COLUMNS.items() if column.required and name != "arrival")
@@ -101,7 +100,7 @@ class Table:
     def read(self, path: Path) -> list[Source]:
         files = [path]
         if path.is_dir():
-            files = sorted(file for file in path.rglob("*") if file.is_file() and file.name[0] not in "._")
+            files = files_below(path)
             if not files:
                 raise TraceError(f"{path}: the folder holds no file")
         return [self.source(file) for file in files]
@@ -154,7 +153,7 @@ class Table:
         nothing = self.null.split(",")
         text = pl.col(pl.String)
         rows = raw.rows.with_columns(pl.when(~text.str.strip_chars().is_in(nothing)).then(text))
-        return Raw(raw.path, rows, raw.names, raw.large, raw.misread)
+        return replace(raw, rows=rows)
 
     def csv(self, file: Path) -> Raw:
         separator = self.separator or ("\t" if ".tsv" in file.suffixes else ",")
@@ -183,18 +182,13 @@ class Table:
         return Raw(file, source.rows.drop(BROKEN), names, source.large, source.misread)
 
     def parquet(self, file: Path) -> Raw:
-        try:
-            rows = pl.scan_parquet(file, hive_partitioning=False)
-            schema = rows.collect_schema()
-            height: int = rows.select(pl.len()).collect().item()
-        except (pl.exceptions.PolarsError, OSError) as fault:
-            raise no_parquet(file, fault) from fault
-        there = dict(members(schema))
+        raw = scan_columns(file)
+        there = dict(members(raw.rows.drop(ROW).collect_schema()))
         self.refuse_absent(file, there)
-        inner = [name for name in dict.fromkeys(self.wanted) if name not in schema]
-        rows = rows.with_columns(there[name].alias(name) for name in inner).with_row_index(ROW)
+        inner = [name for name in dict.fromkeys(self.wanted) if name not in raw.names]
+        rows = raw.rows.with_columns(there[name].alias(name) for name in inner)
         rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))  # which pandas writes for nothing
-        return Raw(file, rows, [*schema, *inner], height > AT_ONCE, lambda fault: no_parquet(file, fault))
+        return replace(raw, rows=rows, names=[*raw.names, *inner])
 
     def refuse_absent(self, file: Path, names: Any) -> None:
         """Refuse a file that has not all columns that the settings name."""

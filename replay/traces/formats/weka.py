@@ -30,7 +30,7 @@ from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import Entry
 from replay.traces.foreign.json_objects import objects, row_schema, table_of
 from replay.traces.formats import formats
-from replay.traces.source import Source
+from replay.traces.source import Source, files_below
 from replay.traces.wording import counted
 
 NAMES = ("id", "block_size", "requests")
@@ -211,7 +211,7 @@ def json_files(path: Path) -> list[Path]:
     """The file itself, or the JSON files of a folder, in order of name."""
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.rglob("*.json*") if file.is_file() and file.name[0] not in "._")
+    files = files_below(path, "*.json*")
     if not files:
         raise TraceError(f"{path}: the folder holds no JSON file (*.json), of which each would be a session")
     return files
