@@ -53,11 +53,16 @@ def refuse_broken(
         if found:
             value = shown or rule.column
             faults = rows.filter(rule.bad.fill_null(False)).select(FILE, ROW, value)
-            first = faults.sort(FILE, ROW).head(1).collect(engine="streaming").row(0, named=True)
+            first = faults.sort(FILE, ROW).head(1).collect(engine="streaming").row(0)
             more = faults.select(pl.len()).collect(engine="streaming").item() - 1
-            place = place_text(files[first[FILE]], first[ROW], rule.column)
-            like = f" ({counted(more, 'more row')} like it)" if more else ""
-            raise TraceError(f"{place}: {quoted(first[value])}, but must be {rule.right}{like}")
+            raise fault(files, rule, *first, more)
+
+
+def fault(files: Sequence[Path], rule: Rule, file: int, row: int, value: object, more: int) -> TraceError:
+    """The sentence on the first row that breaks a rule, with the value that it has, and on how many more there are."""
+    place = place_text(files[file], row, rule.column)
+    like = f" ({counted(more, 'more row')} like it)" if more else ""
+    return TraceError(f"{place}: {quoted(value)}, but must be {rule.right}{like}")
 
 
 def place_text(file: Path, row: int, column: str | None = None) -> str:

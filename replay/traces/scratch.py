@@ -1,4 +1,4 @@
-"""Temporary files for what does not fit into memory: rows as they were read, and rows in order.
+"""Temporary files for what does not fit into memory: rows as they were read, rows in order, and rows in parts.
 
 They are gone when nobody holds the `Scratch` any more, and at the latest when the process ends, unless it is killed.
 """
@@ -21,6 +21,7 @@ from polars.exceptions import PolarsError
 from replay.errors import OutputError
 
 COMPRESSION: Literal["lz4"] = "lz4"  # read more often than kept
+PART = "__part"
 AT_ONCE = 2_000_000  # rows that are sorted in memory: two hundred bytes each are no more than half a gigabyte
 FULL = {
     "os error 27": "a file grows too large",
@@ -49,6 +50,21 @@ class Scratch:
         with said_if_full(file.parent):
             rows.sink_parquet(file, compression=COMPRESSION)
         return pl.scan_parquet(file)
+
+    def parts(self, rows: pl.LazyFrame, number: pl.Expr, count: int) -> list[pl.LazyFrame]:
+        """The rows in about `count` parts, those of one number (of 64 bits, without sign) in one; in order in each."""
+        if count <= 1:
+            return [rows]
+        folder = self.file().with_suffix("")
+        target = pl.PartitionBy(
+            folder,
+            key={PART: number % count},
+            include_key=False,
+            file_path_provider=lambda found: f"{found.partition_keys.item()}.parquet",
+            approximate_bytes_per_file=2**62,  # one file a part
+        )
+        rows.sink_parquet(target, compression=COMPRESSION, mkdir=True)
+        return [pl.scan_parquet(file) for file in sorted(folder.iterdir())]
 
     def by_arrival(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """The rows in order of `arrival`, ties as they were: sorted a stretch of time after the other."""

@@ -12,8 +12,11 @@ from pathlib import Path
 import polars as pl
 
 from replay.errors import TraceError
-from replay.traces.faults import FILE, ROW, Rule, refuse_broken, refuse_rows
+from replay.traces.faults import FILE, ROW, Rule, fault, refuse_broken, refuse_rows
 from replay.traces.table import COLUMNS, HashScope, HashTail
+from replay.traces.turns import turns
+
+EARLY = "in order of arrival: an earlier turn of its session arrives later"
 
 MOST = 2**31 - 1  # tokens of a prompt or an answer, so that sums over any trace are exact
 
@@ -90,12 +93,22 @@ def refuse_bad_ids(rows: pl.LazyFrame, files: Sequence[Path]) -> None:
 
 def refuse_bad_sessions(rows: pl.LazyFrame, files: Sequence[Path]) -> None:
     """Refuse turns that cannot be replayed one after the other: twice the same, some without, or against time."""
-    turns = rows.filter(pl.col("session").is_not_null()).select(FILE, ROW, "session", "turn", "arrival").collect()
-    session, turn = pl.col("session"), pl.col("turn")
-    mixed = turn.is_null() & turn.is_not_null().any().over("session")
-    refuse_rows(turns, files, "turn", mixed, "given in every row of its session, or in none")
-    ordered = turns.filter(turn.is_not_null()).sort("session", "turn", maintain_order=True)
-    follows = session == session.shift()
-    refuse_rows(ordered, files, "turn", follows & (turn == turn.shift()), "there once in its session")
-    early = follows & (pl.col("arrival") < pl.col("arrival").shift())
-    refuse_rows(ordered, files, "turn", early, "in order of arrival: an earlier turn of its session arrives later")
+    turn, arrival = pl.col("turn"), pl.col("arrival")
+    follows = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in ("session", "again"))
+    mixed = turn.is_null() & turn.is_not_null().any().over("session", "again")
+    rules = [
+        Rule("turn", mixed, "given in every row of its session, or in none"),
+        Rule("turn", follows & (turn == turn.shift()), "there once in its session"),
+        Rule("turn", follows & (arrival < arrival.shift()), EARLY),
+    ]
+    found: list[list[tuple[int, int, int, int]]] = [[] for _ in rules]
+    again = pl.col("session").hash(seed=1).alias("again")  # two names may share 64 bits, but hardly 128
+    for part in turns(rows, FILE, ROW, again):
+        nulls = part["turn"].null_count() > 0
+        for rule, faults in list(zip(rules, found, strict=True))[not nulls :]:
+            bad = part.filter(rule.bad).select(FILE, ROW, "turn")
+            faults += [(*first, bad.height) for first in bad.bottom_k(1, by=[FILE, ROW]).iter_rows()]
+    for rule, faults in zip(rules, found, strict=True):
+        if faults:
+            file, row, value, _ = min(faults, key=lambda each: each[:2])
+            raise fault(files, rule, file, row, value, sum(count for *_, count in faults) - 1)
