@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 def about(trace: Trace, *, open_loop: bool) -> list[str]:
     """What will be replayed, in a line, and what is to be known of how it was read."""
     from replay.traces.describing.sessions import sessions_of
+    from replay.traces.wording import counted
 
     extent = trace.extent()
     lines = [
-        f"{trace.path}: {extent.rows:,} requests over {extent.span:.1f} s, {extent.prompt_tokens:,} prompt and "
-        f"{extent.output_tokens:,} output tokens"
+        f"{trace.path}: {counted(extent.rows, 'request')} over {extent.span:,.1f} s, {extent.prompt_tokens:,} prompt "
+        f"and {extent.output_tokens:,} output tokens"
     ]
-    lines += [f"  skipped {count:,} rows: {reason}" for reason, count in trace.skipped.items()]
+    lines += [f"  skipped {counted(count, 'row')}: {reason}" for reason, count in trace.skipped.items()]
     lines += [f"  note: {note}" for note in trace.notes]
     lines += [f"  {change.sentence()}" for change in trace.changes]
     if sessions := sessions_of(trace):
@@ -84,5 +85,6 @@ def forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str
     each = [last_due(trace, open_loop=experiment.open_loop) for trace in traces]
     seconds = sum(each[cell.trace] for cell in cells if cell.engine.kind != "simulated")
     count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
-    length = f"in real time: at least {seconds / 60:.1f} min" if seconds else "simulated, on a virtual clock"
+    lasts = f"{seconds / 60:.1f} min" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h"
+    length = f"in real time: at least {lasts}" if seconds else "simulated, on a virtual clock"
     return f"{count}, {length}; lengths as {experiment.predictor.name} knows them"
