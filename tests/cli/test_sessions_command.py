@@ -35,6 +35,14 @@ def test_what_is_said_beforehand_reckons_with_think_times(tmp_path: Path) -> Non
     assert "at least" not in opened
 
 
+def test_a_long_trace_is_told_in_hours_and_its_counts_with_commas(tmp_path: Path) -> None:
+    rows = [{"arrival_s": at, "prompt_tokens": 8, "output_tokens": out} for at, out in ((0, 2), (18_000, 1), (1, 0))]
+    path = write_trace(tmp_path / "long.parquet", rows)
+    said = replay("run", "--trace", path, "--policy", "fifo", "--mode", "continuous", "--dry-run").stderr
+    assert "long.parquet: 2 requests over 18,000.0 s, 16 prompt and 3 output tokens\n  skipped 1 row: zero" in said
+    assert "1 cell, in real time: at least 5.0 h;" in said
+
+
 def test_an_open_loop_on_request(tmp_path: Path) -> None:
     arguments = ["run", "--trace", conversation(tmp_path), *SIMULATED, "--policy", "fifo", "--mode", "continuous"]
     dues = {}
