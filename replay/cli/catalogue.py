@@ -23,7 +23,8 @@ def register_policies() -> None:
     Raises ExperimentError when a file of the package cannot be imported, naming file and line, and when it registers
     nothing.
     """
-    from replay.cli.installed import register_installed
+    from replay.cli.installed import load_installed
+    from replay.cli.policy_file import adopt
     from replay.scheduler import policies
 
     try:
@@ -37,7 +38,7 @@ def register_policies() -> None:
             f"{places}: this package `policies` registers no policy; it hides the one that came with replay"
         )
     _unusable.clear()
-    _unusable.update(register_installed())
+    _unusable.update(load_installed("replay.policies", "policy", adopt))
     for sentence in () if _quiet() else _unusable.values():
         click.echo(f"warning: {sentence}", err=True)
 
@@ -48,7 +49,8 @@ def policy_name(spec: str, folder: Path | None = None) -> str:
     A name that nobody has is left as it is. Raises ExperimentError for a file with a fault, and for a policy of an
     installed package that cannot be imported.
     """
-    from replay.cli.policy_file import is_file, load_policy
+    from replay.cli.own_file import is_file
+    from replay.cli.policy_file import load_policy
 
     if is_file(spec):
         return load_policy(spec, folder)

@@ -1,42 +1,30 @@
-"""Policies of installed packages: each entry point of the group `replay.policies` is a policy's class, or a module that
-registers some.
+"""Things of installed packages, by entry points: of the group `replay.policies` policies, of `replay.formats` formats.
 
-A package that cannot be imported stops nobody who does not ask for its policy.
+Each is a class, or a module that registers some. A package that cannot be imported stops nobody who does not ask for
+what is in it.
 """
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
 
-from replay.cli.policy_file import register, where
+from replay.cli.own_file import where
 from replay.errors import ExperimentError
-from replay.scheduler import Policy, policies
 
-GROUP = "replay.policies"
+Adopt = Callable[[EntryPoint, object], None]
 
 
-def register_installed() -> dict[str, str]:
-    """Register them all; of each that cannot be, by the name of its entry point, a sentence that says why."""
+def load_installed(group: str, kind: str, adopt: Adopt) -> dict[str, str]:
+    """Let `adopt` have them all; of each that cannot be, by the name of its entry point, a sentence that says why."""
     faults = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda one: one.name):
+    for point in sorted(entry_points(group=group), key=lambda one: one.name):
         try:
-            _adopt(point, point.load())
+            adopt(point, point.load())
         except Exception as fault:  # whatever it is, the others are there
-            faults[point.name] = f"{_package(point)}: its policy {point.name!r} cannot be used: {_why(fault)}"
+            faults[point.name] = f"{_package(point)}: its {kind} {point.name!r} cannot be used: {_why(fault)}"
     return faults
-
-
-def _adopt(point: EntryPoint, found: object) -> None:
-    if isinstance(found, ModuleType):
-        if not any(policies[name].__module__.startswith(found.__name__) for name in policies):
-            raise ExperimentError(f"the module {found.__name__} registers no policy; put @policy above its classes")
-    elif inspect.isclass(found) and issubclass(found, Policy):
-        register(found, found.__module__, point.name)
-    else:
-        raise ExperimentError(f"{point.value} is no policy; a policy is a class on one of replay.scheduler's bases")
 
 
 def _package(point: EntryPoint) -> str:

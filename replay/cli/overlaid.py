@@ -61,7 +61,7 @@ def overlaid(
 
 def _policies(section: object, names: tuple[str, ...]) -> str | dict[str, Any]:
     """As `_only`; `all` are all registered ones, with the files that are named beside it."""
-    from replay.cli.policy_file import is_file
+    from replay.cli.own_file import is_file
     from replay.scheduler import policies
 
     if "all" not in names:

@@ -1,28 +1,19 @@
 """A policy of one's own, given as a file: `./mine.py:Name`, or `mine.py` alone where it holds exactly one.
 
-The file is imported, as it is when Python runs it: what lies beside it can be imported too. The policy goes by the name
-that it is registered under, or by its class's. What is wrong with the file is one sentence.
+The policy goes by the name that it is registered under, or by its class's.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
+from replay.cli.own_file import find, imported, split
 from replay.errors import ExperimentError
 from replay.registry import nearest
 from replay.scheduler import Policy, policies
-
-
-def is_file(spec: str) -> bool:
-    """Whether what stands where a policy's name is expected names a file."""
-    return "/" in spec or "\\" in spec or _split(spec)[0].endswith(".py")
 
 
 def load_policy(spec: str, folder: Path | None = None) -> str:
@@ -30,9 +21,9 @@ def load_policy(spec: str, folder: Path | None = None) -> str:
 
     Raises ExperimentError: a sentence that says what is wrong with it.
     """
-    path, name = _split(spec)
-    file = _find(path, folder)
-    module = _imported(file)
+    path, name = split(spec)
+    file = find(path, folder, "policy")
+    module = imported(file)
     return register(_policy_of(module, file, name), str(file))
 
 
@@ -53,72 +44,15 @@ def register(entry: type[Policy], where: str, name: str | None = None) -> str:
     return name
 
 
-def where(fault: BaseException, file: Path) -> str:
-    """`mine.py, line 3: name 'policy' is not defined`: of the frames, the last in the file counts."""
-    if isinstance(fault, SyntaxError) and fault.filename:
-        return f"{_short(fault.filename, file)}, line {fault.lineno}: {fault.msg}"
-    frames = traceback.extract_tb(fault.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename) == file.resolve()]
-    told = f"{type(fault).__name__}: {fault}" if isinstance(fault, KeyError | SystemExit) else str(fault)
-    if isinstance(fault, ValueError) and told.startswith("two policy entries"):
-        told += "; give this one another name"
-    return f"{file}, line {own[-1].lineno}: {told}" if own else f"{file}: {told}"
-
-
-def _short(name: str, file: Path) -> Path:
-    """A file as it was given, if it is the one, and not one that it imports."""
-    return file if Path(name) == file.resolve() else Path(name)
-
-
-def _split(spec: str) -> tuple[str, str | None]:
-    path, colon, name = spec.rpartition(":")
-    return (path, name) if colon and path.endswith(".py") else (spec, None)
-
-
-def _find(path: str, folder: Path | None) -> Path:
-    if not path.endswith(".py"):
-        raise ExperimentError(f"{path}: a policy of your own is a Python file and its class, such as ./mine.py:Name")
-    places = list(dict.fromkeys(place / path for place in (folder, Path()) if place is not None))
-    for place in places:
-        if place.is_file():
-            return place
-    raise ExperimentError(f"{path}: there is no such file (looked for {', '.join(map(str, places))})")
-
-
-def _imported(file: Path) -> ModuleType:
-    """The module of a file: the one that was imported of it, if there is one, so that nothing is registered twice."""
-    place = file.resolve()
-    for module in list(sys.modules.values()):
-        if getattr(module, "__file__", None) == str(place):
-            return module
-    label = name = f"own_{place.stem}"
-    number = 2
-    while name in sys.modules:
-        name, number = f"{label}_{number}", number + 1
-    found = importlib.util.spec_from_file_location(name, place)
-    if found is None or found.loader is None:
-        raise ExperimentError(f"{file}: cannot be imported")
-    module = sys.modules[name] = importlib.util.module_from_spec(found)  # where dataclasses look for it
-    try:
-        with _beside(place.parent):
-            found.loader.exec_module(module)
-    except (Exception, SystemExit) as fault:
-        del sys.modules[name]
-        raise ExperimentError(where(fault, file)) from fault
-    return module
-
-
-@contextmanager
-def _beside(folder: Path) -> Iterator[None]:
-    """What lies in `folder` can be imported, after everything else; nothing is written there."""
-    writes = sys.dont_write_bytecode
-    sys.path.append(str(folder))
-    sys.dont_write_bytecode = True
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-        sys.dont_write_bytecode = writes
+def adopt(point: EntryPoint, found: object) -> None:
+    """Register what an installed package has at an entry point of the group `replay.policies`."""
+    if isinstance(found, ModuleType):
+        if not any(policies[name].__module__.startswith(found.__name__) for name in policies):
+            raise ExperimentError(f"the module {found.__name__} registers no policy; put @policy above its classes")
+    elif inspect.isclass(found) and issubclass(found, Policy):
+        register(found, found.__module__, point.name)
+    else:
+        raise ExperimentError(f"{point.value} is no policy; a policy is a class on one of replay.scheduler's bases")
 
 
 def _policy_of(module: ModuleType, file: Path, name: str | None) -> type[Policy]:

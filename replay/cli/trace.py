@@ -127,6 +127,7 @@ def import_command(
 
     Rows that are no request, such as failed ones with 0 output tokens, are skipped and counted by reason; a value that
     cannot be read is refused. A log of your own is a table, whose columns --map names, with the unit of its times.
+    FORMAT may be a file of your own, ./mine.py:Name, as docs/writing-a-format.md has one.
 
     \b
     Example:
@@ -135,11 +136,13 @@ def import_command(
           --map arrival_ms=ts,prompt_tokens=in,output_tokens=out,user=tenant \\
           -o keep=status=200
     """
+    from replay.cli.format_file import format_name
     from replay.cli.trace_settings import format_settings
     from replay.traces.formats import import_trace
     from replay.traces.writing import check_target
 
     check_target(out, force=force)
+    form = format_name(form)
     settings = format_settings(form, options, columns)
     made = import_trace(form, source, strict=strict, settings=settings)
     rows = made.extent().rows
@@ -162,11 +165,13 @@ def export_command(form: str, source: Path, out: Path, options: tuple[str, ...],
     Example:
       replay trace export mooncake chat.parquet chat.jsonl
     """
+    from replay.cli.format_file import format_name
     from replay.cli.trace_settings import check_exporting, format_settings
     from replay.traces.formats import export_trace
     from replay.traces.reading import read_trace
     from replay.traces.writing import check_target
 
+    form = format_name(form)
     check_exporting(form)
     check_target(out, force=force)
     settings = format_settings(form, options, None)
@@ -185,9 +190,12 @@ def formats_command(name: str | None) -> None:
     Example:
       replay trace formats vllm
     """
+    from replay.cli.format_file import format_name, load_formats
     from replay.cli.trace_settings import all_formats, one_format
 
-    click.echo(one_format(name) if name else all_formats())
+    for sentence in load_formats().values():
+        click.echo(f"warning: {sentence}", err=True)
+    click.echo(one_format(format_name(name)) if name else all_formats())
 
 
 @trace.command("show", short_help="Say what a trace is like, and draw pictures of it.")
@@ -294,10 +302,10 @@ def generate_command(spec: Path, out: Path | None, *, force: bool) -> None:
     \b
     Above the users  seed, duration, block_size; diurnal, spikes for all of them
     [[prefixes]]     name, tokens, parent, copies, share = { zipf }
-    [[users]]        name, copies, share = { zipf }, start, stop
-      when           count, or rate, or phases = [{ rate, rate_at_end, lasts,
-                     burstiness, gaps }, ...], or closed_loop = { clients, ramp,
-                     and as sessions }
+    [[users]]        name, copies, share = { zipf }, start, stop, nobody
+      when           count, or rate, or phases = [{ rate or count, rate_at_end,
+                     lasts, burstiness, gaps }, ...], or closed_loop =
+                     { clients, ramp, and as sessions }
       gaps           gaps = "gamma" or "weibull", burstiness (the coefficient of
                      variation; 1 is Poisson), stationary
       patterns       diurnal, spikes, on_off
