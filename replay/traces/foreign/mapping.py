@@ -23,6 +23,7 @@ from replay.traces.table import COLUMNS
 SPANS = {f"{stem}_{unit}": (f"{stem}_ms", unit) for stem in ("think_time", "deadline") for unit in UNITS}
 OURS = (*COLUMNS, *NUMBERS, *(name for name in SPANS if name not in COLUMNS))
 BY_UNIT = "arrival_s, arrival_ms, arrival_us or arrival_ns"
+NEEDED = tuple(name for name, column in COLUMNS.items() if column.required and name != "arrival")
 UNITLESS = f"a bare number says no unit: name it {BY_UNIT}"
 
 
@@ -63,6 +64,21 @@ def matched(mapping: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     arrives = any(is_arrival(name) for name in mapping)
     own = {name: name for name in names if name in OURS and not (arrives and is_arrival(name))}
     return {name: theirs for name, theirs in {**own, **mapping}.items() if theirs}
+
+
+def asked(chosen: Mapping[str, str]) -> str:
+    """The question for all columns that a trace needs and nobody mapped; empty if there are none."""
+    lacking = [needed for needed in NEEDED if needed not in chosen]
+    how = ""
+    if not any(is_arrival(ours) for ours in chosen):
+        the_arrival = " the arrival" if lacking else ""
+        how = f",{the_arrival} as {BY_UNIT} by its unit, or as arrival if it is a time such as 2023-11-16 18:15:46"
+        lacking.append("the arrival")
+    if not lacking:
+        return ""
+    if len(lacking) == 1:
+        return f"which column is {lacking[0]}? Name it in --map{how}"
+    return f"which columns are {', '.join(lacking[:-1])} and {lacking[-1]}? Name them in --map{how}"
 
 
 def field_of(ours: str, theirs: str, dtype: pl.DataType) -> tuple[str, Field]:

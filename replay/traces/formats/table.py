@@ -28,13 +28,13 @@ from replay.traces.foreign.delimited import UNITS, elapsed, scan_csv
 from replay.traces.foreign.dotted import members, paths, written
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.foreign.json_objects import objects, streamed
-from replay.traces.foreign.mapping import BY_UNIT, field_of, is_arrival, matched, parse_map, parse_pairs
+from replay.traces.foreign.mapping import NEEDED, asked, field_of, is_arrival, matched, parse_map, parse_pairs
 from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.formats import formats
 from replay.traces.source import BROKEN, Field, Raw, Source, files_below
 from replay.traces.table import COLUMNS, HashScope, HashTail
 
-NEEDED = tuple(name for name, column in COLUMNS.items() if column.required and name != "arrival")
+HASHES = dict.fromkeys(("hash_ids", "block_hashes", "total_hashes"), "prefix_hashes")  # as others name them
 LOOKED = 1_000  # objects of a JSON file whose names are taken for those of all
 AS_TEXT = json.JSONDecoder(parse_float=str, parse_int=str)
 TOOK = "__took"
@@ -109,14 +109,8 @@ class Table:
         """What one file holds."""
         raw = self.raw(file)
         chosen = matched(self.mapping, raw.names)
-        for needed in NEEDED:
-            if needed not in chosen:
-                raise TraceError(f"{file}: which column is {needed}? Name it in --map; there are: {listed(raw.names)}")
-        if not any(is_arrival(ours) for ours in chosen):
-            raise TraceError(
-                f"{file}: which column is the arrival? Name it in --map, as {BY_UNIT} by its unit, or as arrival if it "
-                f"is a time such as 2023-11-16 18:15:46; there are: {listed(raw.names)}"
-            )
+        if question := asked(chosen):
+            raise TraceError(f"{file}: {question}; there are: {listed(self.offered(file, raw.names))}")
         if "prefix_hashes" in chosen and self.block_size is None:
             raise TraceError(f"{file}: how many tokens has a block of prefix_hashes? Say it as -o block_size=16")
         schema = raw.rows.collect_schema()
@@ -166,9 +160,7 @@ class Table:
         return raw
 
     def json(self, file: Path) -> Raw:
-        seen: dict[str, None] = {}
-        for entry in islice(objects(file, AS_TEXT), LOOKED):
-            seen |= dict.fromkeys(paths(entry.fields))
+        seen = fields_in(file)
         self.refuse_absent(file, seen)
         names = [name for name in seen if name in self.wanted or "." not in name]
         read = list(dict.fromkeys([*matched(self.mapping, names).values(), *self.wanted]))
@@ -190,11 +182,24 @@ class Table:
         rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))  # which pandas writes for nothing
         return replace(raw, rows=rows, names=[*raw.names, *inner])
 
+    def offered(self, file: Path, names: list[str]) -> list[str]:
+        """What a mapping may name: of fields within fields the innermost."""
+        found = list(fields_in(file)) if begins_as_json(file) else names
+        return [name for name in found if not any(other.startswith(f"{name}.") for other in found)]
+
     def refuse_absent(self, file: Path, names: Any) -> None:
         """Refuse a file that has not all columns that the settings name."""
         for name in self.wanted:
             if name not in names:
                 raise TraceError(f"{file}: there is no column {name!r}: {nearest(name, names)}")
+
+
+def fields_in(file: Path) -> dict[str, None]:
+    """The fields of a JSON file's first objects, with those within them, in order."""
+    seen: dict[str, None] = {}
+    for entry in islice(objects(file, AS_TEXT), LOOKED):
+        seen |= dict.fromkeys(paths(entry.fields))
+    return seen
 
 
 def begins_as_json(file: Path) -> bool:
@@ -231,9 +236,12 @@ def started(source: Source) -> Source:
 
 def meant(names: list[str], chosen: Mapping[str, str]) -> list[str]:
     """A remark on columns that nobody maps and whose names are nearly ours, if there are any."""
-    left = {name: name.lower().removesuffix("_id") for name in names if name not in chosen.values()}
-    hints = [f"{ours}={name}" for name, ours in left.items() if ours in COLUMNS and ours not in (*chosen, name)]
-    return [f"left out, but perhaps meant: --map {','.join(hints)}"] if hints else []
+    left = {name: name.lower() for name in names if name not in chosen.values()}
+    near = {name: HASHES.get(lower, lower.removesuffix("_id")) for name, lower in left.items()}
+    hints = {name: ours for name, ours in near.items() if ours in COLUMNS and ours not in (*chosen, name)}
+    pairs = ",".join(f"{ours}={name}" for name, ours in hints.items())
+    size = " -o block_size=..." if "prefix_hashes" in hints.values() else ""
+    return [f"left out, but perhaps meant: --map {pairs}{size}"] if hints else []
 
 
 def listed(names: list[str]) -> str:

@@ -175,6 +175,10 @@ def test_columns_with_nearly_our_names_are_remarked_upon(tmp_path: Path) -> None
         "columns left out: Session_ID, x",
         "left out, but perhaps meant: --map session=Session_ID",
     ]
+    path = csv(tmp_path, "arrival_s,prompt_tokens,output_tokens,user_id,hash_ids", "0,1,1,a,[7]")
+    assert read(path).notes[1] == (
+        "left out, but perhaps meant: --map user=user_id,prefix_hashes=hash_ids -o block_size=..."
+    )
 
 
 def test_other_separators_names_with_spaces_and_files_without_a_header(tmp_path: Path) -> None:
@@ -239,7 +243,15 @@ def test_a_wrong_map_is_refused(tmp_path: Path, columns: str, sentence: str) -> 
     ("columns", "sentence"),
     [
         (f"arrival_s=time,{LENGTHS}", "log.csv: there is no column 'time': did you mean 'times'?"),
-        ("arrival_s=times", "log.csv: which column is prompt_tokens? Name it in --map; there are: times, in, out"),
+        (
+            "arrival_s=times,output_tokens=out",
+            "log.csv: which column is prompt_tokens? Name it in --map; there are: times, in, out",
+        ),
+        (
+            "",
+            "log.csv: which columns are prompt_tokens, output_tokens and the arrival? Name them in --map, the arrival "
+            "as arrival_s, arrival_ms, arrival_us or arrival_ns by its unit, or as arrival if it is a time such as",
+        ),
         (LENGTHS, "log.csv: which column is the arrival? Name it in --map, as arrival_s, arrival_ms, arrival_us or"),
     ],
 )
@@ -269,6 +281,13 @@ def test_an_array_is_read_element_by_element_wherever_its_lines_end(tmp_path: Pa
     rows = [f'{{"arrival_s": {at}, "prompt_tokens": 1,{end}"output_tokens": 1}}' for at, end in enumerate(breaks)]
     trace = read(csv(tmp_path, f"[{between.join(rows)}]", name="log.json"))
     assert arrivals(trace) == [time * 10**9 for time in range(5)]
+
+
+def test_fields_within_fields_are_offered_as_a_map_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"ts": 1, "usage": {"in": 2, "out": 3}}\n{"ts": 1, "usage": null, "error": {"code": 429}}\n')
+    with pytest.raises(TraceError, match=r"there are: ts, usage\.in, usage\.out, error\.code$"):
+        read(path, "arrival_s=ts")
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
