@@ -152,5 +152,7 @@ def test_a_session_that_grows_beyond_all_bounds_is_refused_before_hashes_are_mad
     path = tmp_path / "a.jsonl"
     turn = LINES["aiperf"]
     path.write_text(f"{json.dumps(turn | {'output_length': 2**62})}\n{json.dumps(turn)}\n")
-    with pytest.raises(TraceError, match=r"row 1 .*'input_length': 461\d+, but must be at most 16,777,216, with all"):
+    with pytest.raises(
+        TraceError, match=r"row 1 .*'input_length': 461\d+, but must be at most 16,777,216 with the turns"
+    ):
         import_trace("aiperf", path)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from replay.clock import NANOSECONDS
 from replay.traces.foreign.delimited import UNITS
 from replay.traces.table import Trace
 from replay.traces.validation import blocks
 from replay.traces.wording import counted
 
-EXACT = 2**53  # up to so many nanoseconds, a float of seconds or milliseconds tells each from the next
+DAY = 24 * 3_600 * NANOSECONDS
 
 
 def arrivals_in(trace: Trace, unit: str, *, whole: bool) -> tuple[pl.Expr, list[str]]:
@@ -24,9 +25,13 @@ def arrivals_in(trace: Trace, unit: str, *, whole: bool) -> tuple[pl.Expr, list[
         return rounded, []
     if whole:
         return rounded, [f"{counted(found['broken'], 'arrival')} rounded to whole {unit}"]
-    if found["last"] >= EXACT:
-        return arrival / size, [f"arrivals beyond 104 days are rounded: floats of {unit} do not hold each nanosecond"]
-    return arrival / size, []
+    digits = len(str(size)) - 1
+    text = (arrival // size).cast(pl.String) + "." + (arrival % size).cast(pl.String).str.pad_start(digits, "0")
+    floats = text.cast(pl.Float64)  # a division by a number is a product in Polars, and the last digit is off
+    told = size << 53 - (size - 1).bit_length()  # up to here, floats of this unit tell each nanosecond from the next
+    if found["last"] < told:
+        return floats, []
+    return floats, [f"arrivals beyond {told // DAY} days are rounded: floats of {unit} do not hold each nanosecond"]
 
 
 def with_hash_ids(trace: Trace, block_size: int, *, fill: bool) -> tuple[pl.LazyFrame, list[str]]:

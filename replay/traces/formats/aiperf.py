@@ -159,8 +159,8 @@ class Reading:
                     self.told["with hash ids of what is added to a session: they are left out"] += hashes is not None
                     self.told["made longer by the turns before and their answers, as AIPerf sends them"] += 1
                     tokens, hashes = talk.tokens + tokens, None
-                    if tokens > HASHED:
-                        raise entry.wrong(PROMPTS[0], tokens, f"at most {HASHED:,}, with all turns and answers before")
+                if tokens > HASHED:
+                    raise entry.wrong(PROMPTS[0], tokens, f"at most {HASHED:,} with the turns before: hashes are made")
                 hashes = self.shared(talk, tokens, hashes)
                 talk.tokens = tokens + (0 if entry.text("context_mode") == WITH_ANSWERS else output or 0)
             turn = None if session is None else talk.turns
@@ -182,7 +182,7 @@ class Reading:
 
     def prompt(self, entry: Entry) -> tuple[int, str | None, list[int] | None]:
         """The tokens of what the row holds, its text if that is a prompt as it stands, and its hash ids."""
-        length, text, messages = entry.hashed("input_length"), entry.text("text_input"), entry.objects("messages")
+        length, text, messages = entry.whole("input_length"), entry.text("text_input"), entry.objects("messages")
         if length is not None:
             return length, None, entry.wholes("hash_ids")
         if text is None and not messages:

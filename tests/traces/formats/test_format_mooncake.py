@@ -148,7 +148,7 @@ def test_whole_milliseconds_are_whole_numbers_and_others_are_not_rounded_unless_
 def test_times_beyond_what_a_float_holds_to_the_nanosecond_are_remarked_upon(trace_of, tmp_path):
     trace = trace_of(arrival_ns=[0, 2**53 + 1])
     assert export_trace("mooncake", trace, tmp_path / "out.jsonl") == [
-        "arrivals beyond 104 days are rounded: floats of ms do not hold each nanosecond"
+        "arrivals beyond 99 days are rounded: floats of ms do not hold each nanosecond"
     ]
 
 
