@@ -44,7 +44,18 @@ def test_users_sessions_and_priorities_by_hand(trace_of):
         {"user": "a", "requests": 1, "tokens": 22, "request_share": 0.25, "token_share": 0.22},
         {"user": None, "requests": 1, "tokens": 34, "request_share": 0.25, "token_share": 0.34},
     ]
-    assert found["sessions"] == {"sessions": 2, "requests": 3, "mean": 1.5, "max": 2}
+    assert found["sessions"] == {
+        "sessions": 2,
+        "requests": 3,
+        "mean": 1.5,
+        "max": 2,
+        "most_open": 1,
+        "with_gaps": 0,
+        "later_turns": 1,
+        "later_turns_without_think_time": 1,
+        "think_time_s": None,
+        "last_due_s": 3.0,
+    }
     assert found["priorities"] == {"2": 2, "0": 1}
 
 

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.arrivals import Arrivals
-from replay.traces.describing.sessions import last_due, sessions_of
+from replay.traces.describing.describe import description_text
+from replay.traces.describing.sessions import describe_sessions, last_due, sessions_of
 from replay.traces.reading import read_trace
+from replay.traces.turns import turns
 from replay.traces.workload import workload
 
 
@@ -87,3 +89,33 @@ def test_it_is_what_a_replay_whose_answers_take_no_time_comes_to(tmp_path_factor
             last, request.status = max(last, request.due), "completed"
             coming.ended(request, request.due)
     assert last_due(trace, open_loop=False) == pytest.approx(last)
+
+
+def test_what_a_closed_loop_waits_for_is_told_before_it_is_replayed(trace_of):
+    trace = trace_of(
+        arrival_s=[0, 0, 0, 1, 8],
+        session=["s", "s", "s", "t", "t"],
+        turn=[0, 1, 2, 0, 4],
+        think_time_ms=[9_000.0, 1_000.0, 3_000.0, None, None],
+    )
+    found = describe_sessions(trace)
+    assert found is not None
+    assert found["think_time_s"] == {"p50": 2.0, "p90": 2.8, "p99": 2.98, "max": 3.0}  # not what the first turn has
+    assert (found["later_turns"], found["later_turns_without_think_time"]) == (3, 1)
+    assert (found["most_open"], found["with_gaps"], found["last_due_s"]) == (2, 1, 8.0)
+    text = description_text(trace)
+    assert "think times   p50 2 p90 2.8 p99 2.98 max 3 s; 1 later turn of 3 without" in text
+    assert "the last request is due after 8 s, even if answers took no time" in text
+
+
+def test_turns_are_the_same_in_one_part_and_in_many(trace_of):
+    trace = trace_of(
+        arrival_s=[0, 0, 1, 2, 2, 3, 4],
+        session=["s", "t", "s", "u", None, "t", "s"],
+        turn=[0, 3, 1, 0, None, 4, 2],
+    )
+    (whole,) = turns(trace.rows, "think_time_ms")
+    parts = list(turns(trace.rows, "think_time_ms", most=2))
+    assert len(parts) > 1
+    assert pl.concat(parts).sort("session", "turn").equals(whole)
+    assert all(part["session"].n_unique() == len(part["session"].rle()) for part in parts)

@@ -6,6 +6,7 @@ It knows one trace as it stands, and no engine. Null means "not defined", as the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -13,11 +14,14 @@ import polars as pl
 from replay.clock import NANOSECONDS
 from replay.traces.canonical import skipped_text
 from replay.traces.describing.blocks import block_keys, prompt_blocks
+from replay.traces.describing.sessions import describe_sessions
+from replay.traces.scratch import Scratch
 from replay.traces.table import Trace
 from replay.traces.wording import counted, duration_text
 
 PERCENTILES = (50, 90, 95, 99)
 SHOWN_USERS = 10
+MOST_BLOCKS = 5_000_000  # looked at together
 
 
 def describe(trace: Trace) -> dict[str, Any]:
@@ -37,7 +41,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "prompt_tokens": lengths(rows, pl.col("prompt_tokens")),
         "output_tokens": lengths(rows, pl.col("output_tokens")),
         "users": users(rows),
-        "sessions": sessions(rows),
+        "sessions": describe_sessions(trace),
         "priorities": priorities(rows),
         "prefixes": prefixes(trace),
         "notes": trace.notes,
@@ -95,15 +99,6 @@ def users(rows: pl.LazyFrame) -> list[dict[str, Any]]:
     )
 
 
-def sessions(rows: pl.LazyFrame) -> dict[str, float | int] | None:
-    """How many sessions, and how many requests in one; None where the trace has none."""
-    sizes = rows.filter(pl.col("session").is_not_null()).group_by("session").len()
-    size = pl.col("len")
-    found = sizes.select(sessions=size.len(), requests=size.sum(), mean=size.mean(), max=size.max())
-    totals = found.collect(engine="streaming").row(0, named=True)
-    return totals if totals["sessions"] else None
-
-
 def priorities(rows: pl.LazyFrame) -> dict[str, int]:
     """Requests by priority, the largest number first; empty where the trace has none."""
     known = rows.filter(pl.col("priority").is_not_null()).group_by("priority").len()
@@ -118,11 +113,7 @@ def prefixes(trace: Trace) -> dict[str, Any] | None:
     """
     if trace.block_size is None:
         return None
-    held, seen = pl.col("tokens"), ~pl.struct(block_keys(trace.hash_scope)).is_first_distinct()
-    blocks = prompt_blocks(trace.rows, trace.block_size).select(held, seen=seen)
-    total, seen_blocks, tokens = (
-        blocks.select(pl.len(), pl.col("seen").sum(), held.filter("seen").sum()).collect(engine="streaming").row(0)
-    )
+    total, seen_blocks, tokens = map(sum, zip(*seen_before(trace, trace.block_size), strict=True))
     prompt_tokens = trace.extent().prompt_tokens
     return {
         "block_size": trace.block_size,
@@ -131,6 +122,21 @@ def prefixes(trace: Trace) -> dict[str, Any] | None:
         "block_share_seen_before": seen_blocks / total if total else None,
         "prompt_token_share_seen_before": tokens / prompt_tokens,
     }
+
+
+def seen_before(trace: Trace, block_size: int) -> Iterator[tuple[int, int, int]]:
+    """How many blocks there are, how many of them an earlier request had, and the tokens of these: of the blocks of
+    some hashes, then of others."""
+    count = trace.values(pl.col("prefix_hashes").list.len().sum())["prefix_hashes"]
+    keys = block_keys(trace.hash_scope)
+    blocks = prompt_blocks(trace.rows, block_size).select(
+        "tokens", *(pl.col(key).hash() if key == "session" else pl.col(key) for key in keys)
+    )
+    scratch = Scratch()
+    for part in scratch.parts(blocks, pl.col("hash").hash(), -(-count // MOST_BLOCKS)):
+        seen = ~(pl.struct(keys) if len(keys) > 1 else pl.col("hash")).is_first_distinct()
+        tokens = pl.col("tokens").filter("seen").sum()
+        yield part.with_columns(seen=seen).select(pl.len(), pl.col("seen").sum(), tokens).collect().row(0)
 
 
 def description_text(trace: Trace) -> str:
@@ -155,7 +161,7 @@ def description_text(trace: Trace) -> str:
         lines += [("", user_text(user)) for user in d["users"][:SHOWN_USERS]]
         if len(d["users"]) > SHOWN_USERS:
             lines.append(("", f"and {len(d['users']) - SHOWN_USERS:,} more"))
-    lines.append(("sessions", session_text(d["sessions"])))
+    lines += session_lines(d["sessions"])
     levels = ", ".join(f"{priority}: {counted(count, 'request')}" for priority, count in d["priorities"].items())
     lines.append(("priorities", f"{levels} (larger is more urgent by default)" if levels else "none given"))
     lines.append(("prefixes", prefix_text(d["prefixes"])))
@@ -172,11 +178,31 @@ def user_text(user: dict[str, Any]) -> str:
     )
 
 
-def session_text(found: dict[str, float | int] | None) -> str:
-    """The sessions' line."""
+def session_lines(found: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """The lines on sessions: how many, what they think, and how long a closed loop takes at least."""
     if found is None:
-        return "none given"
-    return f"{found['sessions']:,} with {found['requests']:,} requests: mean {found['mean']:.1f}, max {found['max']:,}"
+        return [("sessions", "none given")]
+    mean = f"mean {found['mean']:.1f}, max {found['max']:,}"
+    lines = [("sessions", f"{found['sessions']:,} with {counted(found['requests'], 'request')}: {mean}")]
+    if found["with_gaps"]:
+        lines.append(("", f"{found['with_gaps']:,} of them without some of the numbers among their turns"))
+    if found["later_turns"]:
+        last = duration_text(round(found["last_due_s"] * 1_000) * 1_000_000)
+        lines.append(("think times", think_text(found)))
+        lines.append(("closed loop", f"the last request is due after {last}, even if answers took no time"))
+        lines.append(("", f"at most {counted(found['most_open'], 'session')} under way at once then"))
+    return lines
+
+
+def think_text(found: dict[str, Any]) -> str:
+    """The line on how long sessions think between an answer and the next turn."""
+    unknown, times = found["later_turns_without_think_time"], found["think_time_s"]
+    if times is None:
+        return "none given: a turn is due at its arrival, or at the end of the one before if that is later"
+    told = " ".join(
+        f"{name} {value:,.3g}" if value < 1_000 else f"{name} {value:,.0f}" for name, value in times.items()
+    )
+    return f"{told} s" + (f"; {counted(unknown, 'later turn')} of {found['later_turns']:,} without" if unknown else "")
 
 
 def prefix_text(found: dict[str, Any] | None) -> str:

@@ -5,6 +5,7 @@ It knows no engine: how long answers take, and which turn fails, is known when t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,7 @@ class Sessions:
 
 def sessions_of(trace: Trace) -> Sessions | None:
     """The trace's sessions; None where it has none."""
-    found = [_each(part).select(pl.len(), pl.col("requests", "gap", "at_once").sum()) for part in turns(trace.rows)]
+    found = [each.select(pl.len(), pl.col("requests", "gap", "at_once").sum()) for each in map(_each, _turns(trace))]
     return Sessions(*pl.concat(found).sum().row(0)) if found else None
 
 
@@ -53,25 +54,24 @@ def last_due(trace: Trace, *, open_loop: bool) -> float:
     In a closed loop, a turn comes no sooner than all think times since any earlier turn of its session after the
     arrival of that one, even if answers took no time.
     """
-    parts = () if open_loop else turns(trace.rows, "think_time_ms")
-    return max([trace.span_nanoseconds, *map(_last_due, parts)]) / NANOSECONDS
+    parts = () if open_loop else _turns(trace)
+    return max([trace.span_nanoseconds, *(_each(part)["due"].max() for part in parts)]) / NANOSECONDS
 
 
 def describe_sessions(trace: Trace) -> dict[str, Any] | None:
-    """How many sessions, of how many requests, open at once by the log, and what they think; None where it has none.
+    """How many sessions, of how many requests, what they think, and how long a closed loop takes if answers took no
+    time: `most_open` of them are then between their first turn and their last at once. None where it has none.
 
-    A session is open from its first arrival to its last. A later turn without a think time has 0. `last_due_s` is as in
-    `last_due`, in a closed loop.
+    A later turn without a think time has 0.
     """
-    each, thought, last = [], [], trace.span_nanoseconds
-    for part in turns(trace.rows, "think_time_ms"):
+    each, thought = [], []
+    for part in _turns(trace):
         each.append(_each(part))
-        later = part.filter(FOLLOWS).get_column("think_time_ms")
-        thought.append(later)
-        last = max(last, _last_due(part))
+        thought.append(part.filter(FOLLOWS)["think_time_ms"])
     if not each:
         return None
     sessions, think = pl.concat(each), pl.concat(thought)
+    due: int = sessions["due"].max()  # type: ignore[assignment]  # nanoseconds, of at least one session
     return {
         "sessions": sessions.height,
         "requests": sessions["requests"].sum(),
@@ -82,17 +82,27 @@ def describe_sessions(trace: Trace) -> dict[str, Any] | None:
         "later_turns": len(think),
         "later_turns_without_think_time": think.null_count(),
         "think_time_s": None if think.null_count() == len(think) else _quantiles(think.drop_nulls() / 1_000),
-        "last_due_s": last / NANOSECONDS,
+        "last_due_s": max(due, trace.span_nanoseconds) / NANOSECONDS,
     }
 
 
+def _turns(trace: Trace) -> Iterator[pl.DataFrame]:
+    """The turns of sessions with what they think."""
+    return turns(trace.rows, "think_time_ms")
+
+
 def _each(turns: pl.DataFrame) -> pl.DataFrame:
-    """A row for each session."""
+    """A row for each session: its turns, its `first` arrival, and when its last turn is `due` if answers take no time.
+
+    `due` is the running maximum of the arrivals, each less all that was thought up to it, and then that added again.
+    """
     turn, arrival = pl.col("turn"), pl.col("arrival")
+    thought = (pl.col("think_time_ms").fill_null(0) * MILLISECOND).round().cast(pl.Int64)
     return (
         turns.with_columns(
             gap=FOLLOWS & (turn - turn.shift() > 1),
             at_once=FOLLOWS & (arrival == arrival.shift()),
+            thought=thought.cum_sum(),  # differences within a session count
         )
         .group_by("session")
         .agg(
@@ -100,24 +110,15 @@ def _each(turns: pl.DataFrame) -> pl.DataFrame:
             pl.col("gap").any(),
             pl.col("at_once").sum(),
             arrival.min().alias("first"),
-            arrival.max().alias("last"),
+            due=pl.col("thought").last() + (arrival - pl.col("thought")).max(),
         )
     )
-
-
-def _last_due(turns: pl.DataFrame) -> int:
-    """The earliest instant, in nanoseconds, at which all of these turns can have come due."""
-    thought = (pl.col("think_time_ms").fill_null(0) * MILLISECOND).round().cast(pl.Int64)
-    thought = thought.cum_sum()  # differences within a session count
-    due = pl.col("thought") + (pl.col("arrival") - pl.col("thought")).cum_max().over("session")
-    last: int = turns.with_columns(thought=thought).select(due.max()).item()
-    return last
 
 
 def _most_open(sessions: pl.DataFrame) -> int:
     """The most sessions that are open at one instant; one that ends then is open still."""
     comes = sessions.select(pl.col("first").alias("at"), change=1)
-    goes = sessions.select(pl.col("last").alias("at") + 1, change=-1)
+    goes = sessions.select(pl.col("due").alias("at") + 1, change=-1)
     changes = pl.concat([comes, goes]).group_by("at").agg(pl.col("change").sum()).sort("at")
     most: int = changes["change"].cum_sum().max()  # type: ignore[assignment]  # whole numbers, at least two of them
     return most
