@@ -53,9 +53,9 @@ def refuse_broken(
         if found:
             value = shown or rule.column
             faults = rows.filter(rule.bad.fill_null(False)).select(FILE, ROW, value)
-            first = faults.sort(FILE, ROW).head(1).collect(engine="streaming").row(0)
+            file, row, seen = faults.sort(FILE, ROW).head(1).collect(engine="streaming").row(0)
             more = faults.select(pl.len()).collect(engine="streaming").item() - 1
-            raise fault(files, rule, *first, more)
+            raise fault(files, rule, file, row, seen, more)
 
 
 def fault(files: Sequence[Path], rule: Rule, file: int, row: int, value: object, more: int) -> TraceError:
