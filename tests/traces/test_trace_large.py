@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from replay.errors import TraceError
+from replay.traces import reading, scratch, source
 from replay.traces.formats import import_trace
 from replay.traces.reading import read_trace
-from replay.traces.scratch import AT_ONCE
-from replay.traces.source import LARGE
 from replay.traces.writing import write_trace
 
-ROWS = AT_ONCE + 500_000
+AT_ONCE, LARGE = 100_000, 4 << 20
+ROWS = 2 * AT_ONCE + 50_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_memory() -> Iterator[None]:
+    """Files are too large from a twentieth of the size on: what is done with them is the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "LARGE", LARGE)
+        for module in (reading, scratch):
+            patch.setattr(module, "AT_ONCE", AT_ONCE)
+        yield
 
 
 @pytest.fixture(scope="module")
