@@ -99,7 +99,7 @@ def refuse_bad_sessions(rows: pl.LazyFrame, files: Sequence[Path]) -> None:
     rules = [
         Rule("turn", mixed, "given in every row of its session, or in none"),
         Rule("turn", follows & (turn == turn.shift()), "there once in its session"),
-        Rule("turn", follows & (arrival < arrival.shift()), EARLY),
+        Rule("turn", follows & turn.is_not_null() & (arrival < arrival.shift()), EARLY),
     ]
     found: list[list[tuple[int, int, int, int]]] = [[] for _ in rules]
     again = pl.col("session").hash(seed=1).alias("again")  # two names may share 64 bits, but hardly 128

@@ -370,3 +370,9 @@ def test_reading_what_was_written_changes_nothing(trace_of, tmp_path):
     again = read_trace(tmp_path / "again.parquet")
     assert_frame_equal(again.frame, trace.frame)
     assert (again.block_size, again.hash_scope, again.notes) == (16, "global", [])
+
+
+def test_sessions_without_turns_may_be_out_of_order_in_the_file(trace_of):
+    trace = trace_of(arrival_s=[3, 1, 2], session=["a", "a", "a"], request_id=["late", "first", "then"])
+    assert trace.frame["request_id"].to_list() == ["first", "then", "late"]
+    assert trace.notes == ["1 row out of order: sorted by arrival"]
