@@ -1,7 +1,7 @@
 """AIPerf's `mooncake_trace` as JSON Lines: Mooncake's fields, and sessions, waiting times and prompts as text.
 
-A row has `input_length` (with `hash_ids` of blocks of 512 tokens, perhaps), `text_input` or `messages`; and, if it
-likes, `output_length`, `timestamp` and `delay` (ms) and `session_id`. Rows of one session are its turns, in the order
+A row has `input_length`, which `hash_ids` of blocks of 512 tokens may come with, or `text_input`, or `messages`. It may
+have `output_length`, `timestamp`, `delay` (both ms) and `session_id`. Rows of one session are its turns, in the order
 of the file. A turn waits `delay` after the end of the turn before it; one without a `timestamp` arrives that much after
 the arrival of the turn before. A row that has neither arrives at 0.
 
@@ -12,11 +12,11 @@ the prompt here is all of it. That is so for `input_length` and `text_input`, an
 that came before, so hash ids are made for their whole blocks; those that the file has for an added part stand where it
 begins, which is no block's edge in the prompt, and are left out but for the first turn's.
 
-Text of which the row does not give the length is counted, by a tokenizer or as so many characters a token, and that is
-said. Text stays with a request that is on its own; of messages the hashes stay, and of what is added the length. An
+Tokens of text are counted by a tokenizer or estimated from its characters, and that is said. A `text_input` that is a
+whole prompt stays in the trace; of all other text its length does, and of messages what they share, as hashes. An
 answer of which the length is not given is `output_tokens` long, or its row is skipped.
 
-Written are lengths, never text; of a session each row with its whole prompt, which the row says.
+An export writes lengths, never text, and each row of a session with its whole prompt, which the row says.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ by name, and arrivals count from the first request. A failed request has 0 respo
 
 A conversation is a session of a closed loop: its requests in order of time are its turns, failed ones counted, so that
 a number is lacking where one failed. `Elapsed time` is taken as the seconds that the answer took, which fits the files
-(43 for 446 tokens of GPT-4) though no schema says it: the think time of a turn is what was left from the end of the
+(43 s for 446 tokens of GPT-4) though no schema says it: the think time of a turn is what was left from the end of the
 answer before, at least 0. Rows of the API have no session. There are no users; what there is of classes is the model
 (`Model`), and the way it was called (`Log Type`): one of them becomes the class of service.
 """

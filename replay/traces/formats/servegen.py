@@ -7,10 +7,10 @@ window's start to the next one's.
 
 Each client is a user. Its gaps are drawn from the family fitted, with the shape fitted, and stretched so that there are
 as many requests as the window's rate says; where a shape and a coefficient of variation disagree, as they do for a
-Weibull distribution, the shape counts (one below 0.1, or 0.001 of a Gamma distribution, as if it were that). Prompts
-and answers are drawn apart from each other, because only their own distributions are known. Of media, so many tokens
-are drawn for each as its distribution says, and added to the prompt. What comes out is no measured traffic, and its
-history says so. The same seed gives the same requests.
+Weibull distribution, the shape counts; one that is below 0.1, or below 0.001 for Gamma, is taken as that. Prompts and
+answers are drawn apart from each other, because only their own distributions are known. The tokens of images, audio and
+video are drawn from their distributions and added to the prompt. What comes out is no measured traffic, and its history
+says so. The same seed gives the same requests.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Any table with a row for each request: CSV, JSON Lines, a JSON array, Parquet, or a folder of such files.
 
 `--map OURS=THEIRS,...` says which columns hold what; columns that have our names already need no mapping, `OURS=`
-leaves one out, and `usage.prompt_tokens` is a field within a field. Times are in the unit that OURS names:
-arrival_s, arrival_ms, arrival_us, arrival_ns, and likewise think_time_s and deadline_s; `arrival=ts` is for instants
-in text (2023-11-16 18:15:46.6805900, with Z, +01:00 or none, which is UTC) and for Parquet's own times. Text, CSV and
-JSON are read digit by digit, so that no time is rounded above the nanosecond. CSV is UTF-8 text, packed or not.
+leaves one out, and `usage.prompt_tokens` is a field within a field. A pair with a comma in it stands in double quotes:
+`--map 'arrival_s=ts,"prompt_tokens=Tokens, in"'`.
+
+Times are in the unit that OURS names: arrival_s, arrival_ms, arrival_us, arrival_ns, and likewise think_time_s and
+deadline_s; `arrival=ts` is for instants in text (2023-11-16 18:15:46.6805900, with Z, +01:00 or none, which is UTC) and
+for Parquet's own times. Text, CSV and JSON are read digit by digit, so that no time is rounded above the nanosecond.
+CSV is UTF-8 text, packed or not.
 """
 
 from __future__ import annotations
