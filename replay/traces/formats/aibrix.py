@@ -27,7 +27,8 @@ class AIBrix:
     """AIBrix workloads (JSON Lines, several requests a line, times in ms)"""
 
     output_tokens: int | None = field(
-        default=None, metadata={"help": "how long an answer is where the file does not say; else it is skipped", "minimum": 1}
+        default=None,
+        metadata={"help": "how long an answer is where the file does not say; else it is skipped", "minimum": 1},
     )
 
     def fits(self, look: Glimpse) -> bool:
