@@ -12,6 +12,8 @@ import polars as pl
 
 from replay.traces.scratch import AT_ONCE, Scratch
 
+FOLLOWS = (pl.col("session") == pl.col("session").shift()).fill_null(value=False)  # of turns in order: not the first
+
 
 def turns(rows: pl.LazyFrame, *columns: str | pl.Expr, most: int = AT_ONCE) -> Iterator[pl.DataFrame]:
     """The turns of some sessions after those of others, about `most` at once; nothing where there are no sessions.

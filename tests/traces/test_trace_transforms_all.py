@@ -15,7 +15,7 @@ from replay.errors import TraceError
 from replay.traces.reading import read_trace
 from replay.traces.scratch import Scratch
 from replay.traces.table import SCHEMA, Trace
-from replay.traces.transforms import apply_transforms, parse_transforms, transforms
+from replay.traces.transforms import apply_transforms, declaring, parse_transforms, transforms
 
 NAMES = ["a", "b", "c"]
 SEEDS = st.integers(0, 3)
@@ -28,6 +28,7 @@ ARGUMENTS = {
     "speed": st.floats(0.01, 100),
     "rate": st.floats(0.01, 100) | st.sampled_from(["0.5x", "3x"]),
     "idle_gap_cap": st.floats(0.001, 3),
+    "think_time_cap": st.floats(0, 0.1),
     "scale_tokens": st.floats(0.25, 4),
     "max_prompt": st.integers(1, 50),
     "max_output": st.integers(1, 50),
@@ -135,7 +136,9 @@ def test_whatever_is_applied_it_is_a_trace_and_the_same_one_from_a_scan(reading,
     small = reading(rows)
     scratch = Scratch()
     large = replace(small, rows=scratch.spooled(small.rows), large=True, scratch=scratch)
-    found, streamed = applied(small, entries), applied(large, entries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(declaring, "FEW", 0)  # so that it stays a scan
+        found, streamed = applied(small, entries), applied(large, entries)
     if isinstance(found, str) or isinstance(streamed, str):
         assert found == streamed
         return
@@ -143,6 +146,8 @@ def test_whatever_is_applied_it_is_a_trace_and_the_same_one_from_a_scan(reading,
     assert frame.equals(streamed.frame)
     assert (found.changes, found.notes, found.block_size) == (streamed.changes, streamed.notes, streamed.block_size)
     assert (found.large, streamed.large) == (False, True)
+    if entries:
+        assert not applied(large, entries).large, "what has become small is in memory"
     assert frame.schema == SCHEMA
     assert frame["arrival"][0] == 0
     assert frame["arrival"].is_sorted()

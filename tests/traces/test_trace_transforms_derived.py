@@ -28,6 +28,47 @@ def test_idle_gap_cap_shortens_the_longer_gaps_and_no_think_time(trace_of):
     assert applied(trace, {"idle_gap_cap": "1m"}).frame.equals(trace.frame)
 
 
+def test_idle_gap_cap_takes_from_a_think_time_what_it_cuts_while_that_lasts(trace_of):
+    """s is answered at 2 s and thinks for 98 s, across the gap from 20 to 80 s; u thinks for 15 s within it; t was
+    answered 15 s after the gap began, and thinks for no less than the cap; what has no session does not think."""
+    trace = trace_of(
+        arrival_s=[0, 0, 20, 80, 80, 100, 100],
+        session=["s", "u", "t", "u", "t", "s", None],
+        turn=[0, 0, 0, 1, 1, 1, None],
+        think_time_ms=[None, None, None, 15_000, 45_000, 98_000, 98_000],
+    )
+    capped = applied(trace, {"idle_gap_cap": "20s"})
+    assert column(capped, "arrival") == [at * 10**9 for at in (0, 0, 20, 40, 40, 60, 60)]
+    assert column(capped, "think_time_ms") == [None, None, None, 15_000, 20_000, 58_000, 98_000]
+    assert capped.changes[0].details == (
+        "1 gap shortened, by 40 s in all",
+        "2 think times shortened, by 65 s in all",
+    )
+    alone = trace_of(arrival_s=[0, 100, 100], session=["t", "s", "s"], think_time_ms=[None, None, 90_000])
+    assert column(applied(alone, {"idle_gap_cap": "20s"}), "think_time_ms") == [None, None, 90_000]
+
+
+def test_think_time_cap_lets_later_turns_arrive_sooner(trace_of):
+    """s loses 60 s before its second turn and 10 s more before its third, and is before t then; u has delays alone."""
+    trace = trace_of(
+        arrival_s=[0, 5, 5, 70, 100, 130],
+        session=["s", "u", "u", "t", "s", "s"],
+        turn=[0, 0, 1, 0, 1, 2],
+        request_id=["s0", "u0", "u1", "t0", "s1", "s2"],
+        think_time_ms=[99_000, None, 50_000, None, 90_000, 40_000],
+    )
+    capped = applied(trace, {"think_time_cap": "30s"})
+    assert column(capped, "request_id") == ["s0", "u0", "u1", "s1", "s2", "t0"]
+    assert column(capped, "arrival") == [at * 10**9 for at in (0, 5, 5, 40, 60, 70)]
+    assert column(capped, "think_time_ms") == [30_000, None, 30_000, 30_000, 30_000, None]
+    assert capped.changes[0].details == ("4 think times shortened, by 159 s (2.6 min) in all",)
+    assert applied(trace, {"think_time_cap": "2m"}).changes[0].details == ("no think time is longer",)
+    without = trace_of(arrival_s=[0, 9], session=["s", "s"])
+    assert applied(without, {"think_time_cap": 1}).changes[0].details == (
+        "no request has a think time; what its arrivals leave idle, idle_gap_cap shortens",
+    )
+
+
 def test_the_shorter_the_more_urgent(trace_of):
     trace = trace_of(arrival_s=[0, 1, 2, 3], prompt_tokens=[5, 10, 99, 100], max_tokens=[5, None, 20, 20])
     derived = applied(trace, {"derive_priority": {"from": "prompt_tokens", "below": [10, 100]}})

@@ -13,11 +13,10 @@ import polars as pl
 
 from replay.clock import NANOSECONDS
 from replay.traces.table import Trace
-from replay.traces.turns import turns
+from replay.traces.turns import FOLLOWS, turns
 from replay.traces.wording import counted
 
 MILLISECOND = NANOSECONDS // 1_000
-FOLLOWS = (pl.col("session") == pl.col("session").shift()).fill_null(value=False)  # of turns in order: not its first
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def last_due(trace: Trace, *, open_loop: bool) -> float:
     arrival of that one, even if answers took no time.
     """
     parts = () if open_loop else _turns(trace)
-    return max([trace.span_nanoseconds, *(_each(part)["due"].max() for part in parts)]) / NANOSECONDS
+    return max([trace.span_nanoseconds, *(_last(_each(part)) for part in parts)]) / NANOSECONDS
 
 
 def describe_sessions(trace: Trace) -> dict[str, Any] | None:
@@ -71,7 +70,6 @@ def describe_sessions(trace: Trace) -> dict[str, Any] | None:
     if not each:
         return None
     sessions, think = pl.concat(each), pl.concat(thought)
-    due: int = sessions["due"].max()  # type: ignore[assignment]  # nanoseconds, of at least one session
     return {
         "sessions": sessions.height,
         "requests": sessions["requests"].sum(),
@@ -82,7 +80,7 @@ def describe_sessions(trace: Trace) -> dict[str, Any] | None:
         "later_turns": len(think),
         "later_turns_without_think_time": think.null_count(),
         "think_time_s": None if think.null_count() == len(think) else _quantiles(think.drop_nulls() / 1_000),
-        "last_due_s": max(due, trace.span_nanoseconds) / NANOSECONDS,
+        "last_due_s": max(_last(sessions), trace.span_nanoseconds) / NANOSECONDS,
     }
 
 
@@ -115,12 +113,18 @@ def _each(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _last(sessions: pl.DataFrame) -> int:
+    """When the last of these is due, in nanoseconds."""
+    last: int = sessions.select(pl.col("due").max()).item()
+    return last
+
+
 def _most_open(sessions: pl.DataFrame) -> int:
     """The most sessions that are open at one instant; one that ends then is open still."""
     comes = sessions.select(pl.col("first").alias("at"), change=1)
     goes = sessions.select(pl.col("due").alias("at") + 1, change=-1)
     changes = pl.concat([comes, goes]).group_by("at").agg(pl.col("change").sum()).sort("at")
-    most: int = changes["change"].cum_sum().max()  # type: ignore[assignment]  # whole numbers, at least two of them
+    most: int = changes.select(pl.col("change").cum_sum().max()).item()
     return most
 
 

@@ -17,10 +17,11 @@ import polars as pl
 
 from replay.errors import ExperimentError, TraceError
 from replay.registry import Registry
-from replay.traces.scratch import Scratch
+from replay.traces.scratch import AT_ONCE, Scratch
 from replay.traces.table import Change, Trace
 from replay.traces.wording import counted, toml_text
 
+FEW = AT_ONCE  # rows that are held in memory, with lists and texts that take no more than the rest of so many
 Transform = Callable[[Trace], Trace]
 transforms: Registry[Callable[[object], Transform]] = Registry("transform")
 
@@ -50,6 +51,7 @@ class Declared:
             raise TraceError(
                 f"{trace.path}: {self.name} = {toml_text(self.argument)} leaves no request of {before.rows:,}"
             )
+        changed = at_hand(changed, after.rows)
         details = tuple(note for note in changed.notes if note not in trace.notes)
         notes = [note for note in changed.notes if note not in details]
         change = Change(self.name, self.argument, before, after, details)
@@ -92,6 +94,17 @@ def settled(trace: Trace) -> Trace:
         return trace
     scratch = Scratch()
     return replace(trace, rows=scratch.spooled(trace.rows), scratch=scratch)
+
+
+def at_hand(trace: Trace, rows: int) -> Trace:
+    """The trace with its rows in memory, if a large one has become small."""
+    if not trace.large or rows > FEW:
+        return trace
+    lists, text = pl.col("prefix_hashes", "prompt_token_ids").list.len().sum(), pl.col("prompt").str.len_bytes().sum()
+    found = trace.values(lists, text)
+    if found["prompt"] + 8 * (found["prefix_hashes"] + found["prompt_token_ids"]) > FEW * 200:
+        return trace
+    return replace(trace, rows=trace.rows.collect(engine="streaming").lazy(), large=False, scratch=None)
 
 
 def from_zero(trace: Trace) -> Trace:
