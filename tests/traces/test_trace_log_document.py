@@ -50,7 +50,7 @@ def test_the_page_shows_what_its_commands_print(tmp_path: Path) -> None:
                 done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
                 assert done.returncode == 0, done.stderr
                 printed.append(done.stdout + done.stderr)
-    assert len(printed) == 4
+    assert len(printed) == 5
     assert (tmp_path / "gateway-run" / "comparison.md").is_file()
     trace = read_trace(tmp_path / "gateway.parquet")
     # ended less took: 0, 0.6, 0.4, 2.6 and 5.5 s after 1767225600
