@@ -43,7 +43,8 @@ def finish(made: Trace, out: Path, *, force: bool, told: bool = False) -> None:
 
 def remark(made: Trace, further: Iterable[str] = (), *, told: bool = False) -> None:
     """What was skipped and noted, and what is `further` to say, on stderr, unless the group was told to be quiet."""
-    from replay.traces.canonical import skipped_text
+
+    from replay.traces.wording import skipped_text
 
     if (click.get_current_context().obj or {}).get("quiet"):
         return

@@ -18,12 +18,12 @@ from replay.errors import TraceError
 from replay.traces.arrival import NUMBERS, ArrivalForm, arrival_form, arrival_nanoseconds
 from replay.traces.durations import UNITS
 from replay.traces.faults import FILE, ROW, place_text, refuse_broken
-from replay.traces.hashes import leave_out_surplus
+from replay.traces.hashes import hash_block, leave_out_surplus
 from replay.traces.scratch import Scratch
 from replay.traces.source import BROKEN, SKIP, Source
-from replay.traces.table import COLUMNS, SCHEMA, HashScope, HashTail, Trace
+from replay.traces.table import COLUMNS, SCHEMA, Trace
 from replay.traces.validation import column_values, refuse_bad_ids, refuse_bad_rows, row_rules
-from replay.traces.wording import counted, duration_text, listed, named
+from replay.traces.wording import counted, duration_text, listed, named, skipped_text
 
 LONG, SHORT, MANY = 24 * UNITS["h"], UNITS["ms"], 100
 
@@ -224,40 +224,9 @@ def arrival_notes(sources: Sequence[Source], forms: Sequence[ArrivalForm]) -> li
     return notes
 
 
-def hash_block(sources: Sequence[Source]) -> tuple[int | None, HashScope, HashTail]:
-    """Block size, scope and tail of the hashes, of which all files must say the same; no size where there are none."""
-    hashed = [source for source in sources if has_hashes(source.rows)]
-    if not hashed:
-        return None, "global", "ceil"
-    first, *others = hashed
-    if first.block_size is None:
-        raise TraceError(f"{first.path}: there are prefix_hashes, but the file's metadata has no block_size")
-    for other in others:
-        if (other.block_size, other.hash_scope) != (first.block_size, first.hash_scope):
-            raise TraceError(
-                f"{first.path} and {other.path}: one hashes blocks of {first.block_size} tokens with "
-                f"{first.hash_scope} scope, the other of {other.block_size} with {other.hash_scope} scope"
-            )
-    tails = {source.hash_tail for source in hashed}
-    return first.block_size, first.hash_scope, "floor" if tails == {"floor"} else "ceil"
-
-
-def has_hashes(rows: pl.LazyFrame) -> bool:
-    """Whether any row has prefix hashes."""
-    if "prefix_hashes" not in rows.collect_schema():
-        return False
-    found: bool = rows.select(pl.col("prefix_hashes").is_not_null().any()).collect(engine="streaming").item()
-    return found
-
-
 def span_notes(trace: Trace) -> list[str]:
     """A warning where the span of arrivals that are numbers looks as if their unit were not what the file says."""
     span, rows = trace.span_nanoseconds, trace.values(rows=pl.len())["rows"]
     if span > LONG or (span < SHORT and rows > MANY):
         return [f"warning: {rows:,} requests span {duration_text(span)}: is the unit of the arrivals right?"]
     return []
-
-
-def skipped_text(skipped: dict[str, int]) -> str:
-    """The skipped rows in words: "2 rows skipped (zero output tokens)"."""
-    return ", ".join(f"{counted(rows, 'row')} skipped ({reason})" for reason, rows in skipped.items())

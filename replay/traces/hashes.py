@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
+from replay.errors import TraceError
 from replay.traces.source import Source
+from replay.traces.table import HashScope, HashTail
 from replay.traces.validation import blocks
 from replay.traces.wording import counted
 
@@ -22,3 +26,29 @@ def leave_out_surplus(source: Source) -> None:
             f"{counted(count, 'row')} with more hashes than blocks: those beyond the prompt are left out"
         )
         source.rows = source.rows.with_columns(hashes.list.head(most))
+
+
+def hash_block(sources: Sequence[Source]) -> tuple[int | None, HashScope, HashTail]:
+    """Block size, scope and tail of the hashes, of which all files must say the same; no size where there are none."""
+    hashed = [source for source in sources if has_hashes(source.rows)]
+    if not hashed:
+        return None, "global", "ceil"
+    first, *others = hashed
+    if first.block_size is None:
+        raise TraceError(f"{first.path}: there are prefix_hashes, but the file's metadata has no block_size")
+    for other in others:
+        if (other.block_size, other.hash_scope) != (first.block_size, first.hash_scope):
+            raise TraceError(
+                f"{first.path} and {other.path}: one hashes blocks of {first.block_size} tokens with "
+                f"{first.hash_scope} scope, the other of {other.block_size} with {other.hash_scope} scope"
+            )
+    tails = {source.hash_tail for source in hashed}
+    return first.block_size, first.hash_scope, "floor" if tails == {"floor"} else "ceil"
+
+
+def has_hashes(rows: pl.LazyFrame) -> bool:
+    """Whether any row has prefix hashes."""
+    if "prefix_hashes" not in rows.collect_schema():
+        return False
+    found: bool = rows.select(pl.col("prefix_hashes").is_not_null().any()).collect(engine="streaming").item()
+    return found

@@ -52,3 +52,8 @@ def toml_text(value: object) -> str:
     if isinstance(value, str | bool):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
+
+
+def skipped_text(skipped: dict[str, int]) -> str:
+    """The skipped rows in words: "2 rows skipped (zero output tokens)"."""
+    return ", ".join(f"{counted(rows, 'row')} skipped ({reason})" for reason, rows in skipped.items())

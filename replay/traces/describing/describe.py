@@ -12,12 +12,11 @@ from typing import Any
 import polars as pl
 
 from replay.clock import NANOSECONDS
-from replay.traces.canonical import skipped_text
 from replay.traces.describing.blocks import block_keys, prompt_blocks
 from replay.traces.describing.sessions import describe_sessions
 from replay.traces.scratch import Scratch
 from replay.traces.table import Trace
-from replay.traces.wording import counted, duration_text
+from replay.traces.wording import counted, duration_text, skipped_text
 
 PERCENTILES = (50, 90, 95, 99)
 SHOWN_USERS = 10

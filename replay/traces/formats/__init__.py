@@ -17,11 +17,12 @@ from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints,
 
 from replay.errors import ExperimentError, TraceError
 from replay.registry import Registry, nearest
-from replay.traces.canonical import canonical_trace, skipped_text
+from replay.traces.canonical import canonical_trace
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.reading import sha256_of
 from replay.traces.source import Source, files_below
 from replay.traces.table import Trace
+from replay.traces.wording import skipped_text
 from replay.traces.writing import check_target, write_whole
 
 AUTO = "auto"
