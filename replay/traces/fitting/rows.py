@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from replay.traces.describing.blocks import block_keys
 from replay.traces.fitting.arrivals import counts_in
 from replay.traces.fitting.distances import Numbers, Wholes
 from replay.traces.table import HashScope
@@ -63,9 +64,10 @@ def fit_rows(lazy: pl.LazyFrame, block_size: int | None, scope: HashScope, *, la
     if every > 1:
         picked = picked.filter(pl.col("row") // STRETCH % every == 0)
     frame = picked.collect(engine="streaming")
+    blocks = prefix_blocks(frame, scope) if block_size is not None else None
     frame = frame.with_columns(
-        seen=_seen(frame, block_size, scope),
-        source=_source(frame, block_size, scope),
+        seen=_seen(frame, blocks, block_size),
+        source=_source(frame, blocks, scope),
         stretch=pl.col("row") // STRETCH if every > 1 else 0,
     )
     return Rows(_nameless(frame), rows, int(span), block_size, every, lazy if every > 1 else None)
@@ -96,7 +98,7 @@ def prefix_blocks(frame: pl.DataFrame, scope: HashScope) -> pl.DataFrame:
 
     A hash may occur twice in one prompt only where prompts repeat themselves, which hashes of prefixes cannot.
     """
-    keys = ["session", "hash"] if scope == "session" else ["hash"]
+    keys = block_keys(scope)
     return (
         frame.select("row", "session", pl.col("prefix_hashes").alias("hash"))
         .filter(pl.col("hash").list.len() > 0)
@@ -105,22 +107,21 @@ def prefix_blocks(frame: pl.DataFrame, scope: HashScope) -> pl.DataFrame:
     )
 
 
-def _seen(frame: pl.DataFrame, size: int | None, scope: HashScope) -> pl.Series:
+def _seen(frame: pl.DataFrame, blocks: pl.DataFrame | None, size: int | None) -> pl.Series:
     """Tokens of each row's prompt in blocks that an earlier row had."""
-    if size is None:
+    if blocks is None:
         return pl.Series([0], dtype=pl.Int64).extend_constant(0, frame.height - 1)
-    found = prefix_blocks(frame, scope).group_by("row").agg(blocks=pl.col("seen").sum())
+    found = blocks.group_by("row").agg(blocks=pl.col("seen").sum())
     joined = frame.select("row", "prompt_tokens").join(found, on="row", how="left", maintain_order="left")
     seen = joined.select(pl.min_horizontal(pl.col("blocks").fill_null(0).cast(pl.Int64) * size, "prompt_tokens"))
     return seen.to_series()
 
 
-def _source(frame: pl.DataFrame, size: int | None, scope: HashScope) -> pl.Series:
+def _source(frame: pl.DataFrame, blocks: pl.DataFrame | None, scope: HashScope) -> pl.Series:
     """The row that was first with the longest prefix that each row shares with an earlier one; null for no row."""
-    if size is None:
+    if blocks is None:
         return pl.Series([None], dtype=pl.UInt32).extend_constant(None, frame.height - 1)
-    blocks = prefix_blocks(frame, scope)
-    keys = ["session", "hash"] if scope == "session" else ["hash"]
+    keys = block_keys(scope)
     owners = blocks.filter(~pl.col("seen")).select(*keys, pl.col("row").alias("source"))
     last = blocks.filter("seen").group_by("row").agg(pl.col("session", "hash").last())
     of_row = last.join(owners, on=keys, how="left").select("row", "source")
