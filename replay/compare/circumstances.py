@@ -1,0 +1,99 @@
+"""What runs differ in besides their cells: engine, machine, versions, seed, goals. It goes by manifests alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from replay.compare.matching import PARTS, Matching, settings_of, text_of
+from replay.compare.sides import Side
+
+HEADS = {
+    "hardware": "machine",
+    "versions": "version",
+    "seed": "seed",
+    "goals": "goals",
+    "service": "service",
+    "predictor": "predictor",
+    "predictor_options": "predictor",
+    "priority_order": "priority order",
+    "open_loop": "open loop",
+    "lag_limit_ms": "lag limit, ms",
+    "repeats": "repeats",
+}
+"""Of the manifest, and what each is called."""
+ABSENT = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is not the same everywhere: its name, and its value in each run."""
+
+    name: str
+    values: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {' / '.join(self.values)}"
+
+
+def differing(sides: Sequence[Side], matching: Matching) -> list[Fact]:
+    """Everything in which the runs differ, the engine first."""
+    told = [dict(_facts(side, matching)) for side in sides]
+    names = list(dict.fromkeys(name for facts in told for name in facts))
+    found = [Fact(name, [facts.get(name, ABSENT) for facts in told]) for name in names]
+    order = ("engine", "device", "machine", "version", "mode", "policy")
+    different = [fact for fact in found if len(set(fact.values)) > 1]
+
+    def rank(fact: Fact) -> int:
+        kind = fact.name.partition(" ")[0].partition(".")[0]
+        return order.index(kind) if kind in order else len(order)
+
+    return sorted(different, key=rank)
+
+
+def _facts(side: Side, matching: Matching) -> Iterator[tuple[str, str]]:
+    for part in PARTS:
+        values: dict[str, dict[str, None]] = {}
+        for cell in side.run.cells:
+            owner = {"engine": "engine", "mode": f"mode {cell.mode}", "policy": f"policy {cell.policy}"}[part]
+            loose = {name: value for name, value in settings_of(cell, part).items() if name in matching.loose[part]}
+            for name, value in _flat(loose, owner):
+                values.setdefault(name, {})[value] = None
+        yield from ((name, ", ".join(found)) for name, found in values.items())
+    for name, value in _engines(side):
+        yield f"device.{name}", value
+    manifest = side.run.manifest
+    for key, head in HEADS.items():
+        for name, value in _flat(manifest.get(key)):
+            yield f"{head}.{name}" if name else head, value
+    for policy in manifest.get("policies") or []:
+        yield f"policy {policy.get('name')}: its file, sha256", str(policy.get("sha256"))[:12]
+
+
+def _engines(side: Side) -> Iterator[tuple[str, str]]:
+    """What the engines say of themselves, but for a cost model that was given: it is among the settings."""
+    found: dict[str, dict[str, None]] = {}
+    for engine in side.run.manifest.get("engines") or []:
+        details = dict(engine.get("details") or {})
+        if engine.get("simulated"):
+            details.pop("cost", None)
+        elif engine.get("cost"):
+            details["step by its cost model, s"] = engine["cost"]
+        for name, value in _flat(details):
+            found.setdefault(name, {})[value] = None
+    yield from ((name, ", ".join(values)) for name, values in found.items())
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and "rule" not in value:
+        for key, each in value.items():
+            yield from _flat(each, f"{name}.{key}" if name else str(key))
+    elif value is not None:
+        yield name, _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return text_of(value)
