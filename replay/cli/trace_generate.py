@@ -33,7 +33,10 @@ def generate_command(spec: Path, out: Path | None, *, force: bool) -> None:
     """Make the trace that SPEC.toml describes: users, when they come, what they ask for, how urgent it is.
 
     The same file makes the same trace every time, on every machine. Without OUT.parquet it lies beside SPEC.toml, by
-    the same name. docs/generating-a-trace.md goes through it, example by example.
+    the same name.
+
+    \b
+    docs/generating-a-trace.md goes through it, example by example.
 
     \b
     Above the users  seed, duration, block_size; diurnal, spikes for all of them
