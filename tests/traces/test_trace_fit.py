@@ -62,7 +62,7 @@ def test_what_was_declared_is_found(generated):
     assert [(prefix["tokens"], prefix["copies"]) for prefix in found.fit.document["prefixes"]] == [(64, 1)]
     assert (app["name"], crowd["name"]) == ("user-1", "others")
     assert len(app["phases"]) == 2
-    assert [phase["rate"] for phase in app["phases"]] == [pytest.approx(0.5, rel=0.2), pytest.approx(2.0, rel=0.1)]
+    assert [phase["count"] for phase in app["phases"]] == [pytest.approx(900, rel=0.2), pytest.approx(3_600, rel=0.1)]
     assert app["burstiness"] == pytest.approx(2.0, rel=0.08)
     assert (app["prefix"], app["max_tokens"]) == ("prefix-1", 400)
     assert crowd["copies"] == trace.frame["user"].n_unique() - 1
@@ -233,9 +233,37 @@ def test_kinds_of_nobodys_requests_come_and_go_when_they_did(trace_of):
     )
     found = fitted(trace, Wanted())
     assert all(user["name"].startswith("anyone-") for user in found.fit.document["users"])
-    assert any("no users" in sentence for sentence in found.fit.lost)
+    assert any("kinds of requests, not users" in sentence for sentence in found.fit.lost)
+    assert drawn(found.fit.document)["who"].null_count() == 5_400
     frame = drawn(tomllib.loads(found.text))
     halfway = int(frame["arrival"].max() / 2)
     before, after = (frame.filter(pl.col("arrival") // halfway == half)["prompt_tokens"] for half in (0, 1))
     assert (before < 500).mean() > 0.85
     assert (after > 500).mean() > 0.85
+
+
+def test_times_to_think_tell_of_no_single_turn(trace_of):
+    # thirty sessions of two turns, and one long pause that nobody else had: rounded to two digits
+    pauses = [1_000 + 37 * number for number in range(29)] + [987_654]
+    trace = trace_of(
+        arrival_s=[10 * (row // 2) + row % 2 for row in range(60)],
+        session=[f"s{row // 2}" for row in range(60)],
+        turn=[row % 2 for row in range(60)],
+        think_time_ms=[None if row % 2 == 0 else float(pauses[row // 2]) for row in range(60)],
+    )
+    quantiles = fit_trace(trace, Wanted()).document["users"][0]["sessions"]["think_ms"]["quantiles"]
+    assert quantiles[-1] == 990_000
+    assert len(quantiles) <= 30 // 5
+    assert "987654" not in fitted(trace, Wanted()).text
+
+
+def test_names_are_not_in_the_file_by_their_code_either(trace_of):
+    names = [f"klasse-{chr(0x3B1 + number)}" for number in range(3)]
+    trace = trace_of(arrival_ms=list(range(0, 3_000, 50)), slo=[names[row % 3] for row in range(60)], user=names * 20)
+    text = fitted(trace, Wanted(users=3)).text
+    assert "klasse" not in text
+    assert not re.search(r"\\u|\\x|03[bB]", text)
+    document = tomllib.loads(text)
+    told = {kind["slo"] for user in document["users"] for kind in [user, *user.get("classes", [])] if "slo" in kind}
+    assert told <= {"class-1", "class-2", "class-3"}
+    assert {user["name"] for user in document["users"]} <= {"user-1", "user-2", "user-3"}

@@ -107,3 +107,16 @@ def test_of_a_large_trace_stretches_are_seen_and_all_is_counted(trace_of):
     edges = np.array([0, 30_000, 60_000]) * 1_000_000
     assert rows.counts(rows.frame["arrival"].to_numpy(), edges).tolist() == [30_000, 30_000]
     assert rows.counts(rows.frame["arrival"].to_numpy()[:10_000], edges).tolist() == [15_000, 15_000]
+
+
+@given(
+    st.lists(st.integers(1, 40) | st.integers(1_000, 300_000), min_size=10, max_size=300), st.none() | st.just(1_001)
+)
+def test_five_requests_lie_from_each_quantile_to_the_next_but_one(lengths, points):
+    # ties put more there, never fewer; with fewer than 25 requests there are five quantiles all the same
+    found = fit_quantiles(sample_of(np.array(lengths)), points)
+    steps = max(1, len(found) - 1)
+    assert steps == 1 or steps == 4 or len(lengths) >= 5 * steps
+    for low, high in zip(found[:-2], found[2:], strict=True):
+        between = sum(low <= length <= high for length in lengths)
+        assert between >= min(5, len(lengths) // steps) or len(lengths) < 25

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import polars as pl
 import pytest
@@ -14,6 +14,8 @@ from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError
 from replay.traces.generate import generate_trace
 from replay.traces.generating.rates import Phase, crossings, phase_pieces
+from replay.traces.generating.requests import requests
+from replay.traces.generating.specification import checked_spec
 from replay.traces.workload import workload
 
 FIXED = "prompt = { fixed = 4 }\noutput = { fixed = 2 }\n"
@@ -177,3 +179,50 @@ def test_a_word_that_is_wrong_is_a_sentence(generated, text, sentence):
     with pytest.raises(ExperimentError) as fault:
         generated("duration = 1.0\n" + text)
     assert sentence in str(fault.value)
+
+
+def test_a_phase_has_exactly_as_many_requests_as_it_counts():
+    document = {
+        "duration": "100s",
+        "users": [
+            {
+                "name": "a", "prompt": 4, "output": 2, "burstiness": 3.0,
+                "phases": [
+                    {"count": 40, "lasts": "20s"}, {"count": 0, "lasts": "30s"},
+                    {"count": 1, "lasts": "1s"}, {"count": 7},
+                ],
+            }
+        ],
+    }  # fmt: skip
+    for seed in range(5):
+        arrivals = requests(checked_spec(document | {"seed": seed}, "here"))[0]["arrival_ns"] / NANOSECONDS
+        edges = [0, 20, 50, 51, 100]
+        assert [arrivals.is_between(*ends).sum() for ends in pairwise(edges)] == [40, 0, 1, 7]
+
+
+def test_counted_phases_begin_again_and_end_with_the_user(generated):
+    frame = generated(f'duration = "1h"\n{USER}stop = "25s"\nphases = [{{ count = 100, lasts = "10s" }}]\n')
+    assert frame.height == pytest.approx(250, abs=30)
+    assert frame["arrival"].max() < 25 * NANOSECONDS
+
+
+def test_what_is_nobodys_has_no_user_but_requests_of_its_own(generated):
+    frame = generated(f'duration = "10s"\n{USER}count = 3\nnobody = true\n[[users]]\nname = "b"\ncount = 2\n{FIXED}')
+    assert sorted(frame["user"].to_list(), key=str) == [None, None, None, "b", "b"]
+    assert frame["request_id"].n_unique() == 5
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("phases = [{ count = 3, rate = 1.0 }]", "either rate .* or count"),
+        ("phases = [{ lasts = 3.0 }]", "either rate .* or count"),
+        ("phases = [{ count = 3, rate_at_end = 1.0 }]", "rate_at_end goes with rate"),
+        ('phases = [{ count = 3, lasts = "1s" }, { rate = 1.0 }]', "all of them the same"),
+        ("phases = [{ count = 3 }]\nstationary = true", "do not go with share, stationary"),
+        ("copies = 2\nshare = { zipf = 1.0 }\nphases = [{ count = 3 }]", "do not go with share, stationary"),
+    ],
+)
+def test_a_count_of_a_phase_stands_alone(generated, keys, said):
+    with pytest.raises(ExperimentError, match=said):
+        generated(f'duration = "10s"\n{USER}{keys}\n')

@@ -17,14 +17,16 @@ from replay.traces.wording import counted
 WIDTH = 114
 GIVES_AWAY = (
     "No name, identifier or text of the trace is in this file: users, classes of service and prefixes are numbered. "
-    f"Rates are counts of requests in windows; lengths are quantiles, with {EACH} requests or more between any two of "
+    "A phase's count is how many requests there were in those seconds, exactly: a small one tells of single requests. "
+    f"Lengths are quantiles, with {EACH} requests or more between any two of "
     "them where a group has that many. The first and the last are the shortest and the longest there were, rounded to "
     "two digits unless several requests had them: who must not tell how long the longest was, changes it."
 )
 NOT_IN_IT = (
-    "What is not in it: lengths of a user that change over time (halves tells how much); bursts that outlast a gap but "
-    "not a window; what a request has to do with the one before, but for the turns of a session; when a user is there, "
-    "among the others who share a rate; which of a prefix's copies is popular, and how soon one comes again."
+    "What is not in it: lengths of a user that change over time (halves tells how much), and long answers that come "
+    "together; bursts that outlast a gap but not a window, and users who come at the same time; what a request has to "
+    "do with the one before, but for the turns of a session; when a user is there, among the others who share a rate; "
+    "which of a prefix's copies is popular, and how soon one comes again."
 )
 HEAD = ("", "KS", "chance", "halves", "n trace", "n fit", "mean", "of fit", "p50", "of fit", "p99", "of fit")
 EXPLAINED = (

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from replay.clock import NANOSECONDS
 from replay.traces.fitting.arrivals import counts_in
+from replay.traces.fitting.crowding import at_once, crowding
 from replay.traces.fitting.distances import Sample, ks_distance, lag_one, rank_correlation, sample_of
 
 EACH = 50  # requests in a counting window, on average
@@ -76,7 +77,7 @@ def compare(trace: pl.DataFrame, fit: pl.DataFrame, again: pl.DataFrame) -> Comp
     told = [figures(frame, windows) for frame in frames[:3]]
     return Comparison(
         lines,
-        [Figure(name, *(each[name] for each in told)) for name in told[0] if told[0][name] is not None],
+        [Figure(name, *(each.get(name) for each in told)) for name in told[0] if told[0][name] is not None],
         trace.height,
         fit.height,
     )
@@ -125,6 +126,8 @@ def figures(frame: pl.DataFrame, windows: int) -> dict[str, float | None]:
     seen, asked = (int(frame[name].sum()) for name in ("seen", "prompt_tokens"))
     return {
         "requests": float(frame.height),
+        **crowding(frame),
+        "arrivals at the instant of the one before, share": at_once(starts),
         "prompt with output, rank correlation": rank_correlation(prompt, output),
         "arrivals with those of the window before, correlation": lag_one(start_counts(frame, windows)),
         "gap with the one before, rank correlation": rank_correlation(np.diff(starts)[1:], np.diff(starts)[:-1]),

@@ -61,7 +61,8 @@ class Fit:
         users = self.document["users"]
         kinds = sum(len(user.get("classes", [None])) for user in users)
         phases = max(len(user.get("phases", [None])) for user in users)
-        told = [(sum(user.get("copies", 1) for user in users), "user"), (kinds, "kind"), (phases, "window")]
+        named = [user for user in users if "nobody" not in user]
+        told = [(sum(user.get("copies", 1) for user in named), "user"), (kinds, "kind"), (phases, "window")]
         return ", ".join(counted(count, noun) for count, noun in told)
 
 
@@ -116,9 +117,10 @@ def told_apart(rows: Rows, wanted: Wanted) -> tuple[pl.DataFrame, Known]:
 def lost(frame: pl.DataFrame, users: Sequence[dict[str, Any]]) -> list[str]:
     """What this trace has and this fit has not."""
     told = []
-    if sum(user["name"].startswith(ANYONE) for user in users) > 1:
+    if sum("nobody" in user for user in users) > 1:
         told.append(
-            "Users named anyone-1 and so on are kinds of requests, for the trace has no users: no one to be fair to."
+            "What is named anyone-1 and so on are kinds of requests, not users: nobody's in the trace, and nobody's "
+            "here."
         )
     if any("sessions" in user for user in users) and not frame["think_time_ms"].count():
         told.append("There are no think times in the trace: the time between arrivals of turns stands for them.")
@@ -149,12 +151,14 @@ def span_of(span: int) -> int:
 def user_table(rows: Rows, group: Group, frame: pl.DataFrame, known: Known, wanted: Wanted) -> dict[str, Any]:
     """One group as the specification has it; `frame` has everybody's rows."""
     table: dict[str, Any] = {"name": group.name}
+    if group.name.startswith(ANYONE):
+        table["nobody"] = True
     if group.copies > 1:
         table |= {"copies": group.copies, "share": {"zipf": group.zipf}}
     starts = group.frame.filter("first")["arrival"].to_numpy()
     edges, counts = group_windows(rows, group, starts, wanted.windows)
     gaps = fit_gaps(group_gaps(rows, group, edges, counts))
-    table |= rate_keys(edges, counts, whole=rows.whole is None)
+    table |= rate_keys(edges, counts, whole=rows.whole is None, shared=group.copies > 1)
     table["burstiness"] = gaps.burstiness
     if gaps.family != "gamma":
         table["gaps"] = gaps.family
@@ -197,15 +201,18 @@ def group_gaps(rows: Rows, group: Group, edges: Wholes, counts: Numbers) -> Numb
     return of_one
 
 
-def rate_keys(edges: Wholes, counts: Numbers, *, whole: bool) -> dict[str, Any]:
-    """`phases` of one window each; where one is enough, `count`, or `rate` of a trace of which only a part was seen."""
+def rate_keys(edges: Wholes, counts: Numbers, *, whole: bool, shared: bool = False) -> dict[str, Any]:
+    """`phases` of one window each, or none where one is enough: with counts, for a rate would have what is drawn stray
+    by chance once more; with rates where only a part of the trace was seen, and where users share the phases.
+    """
     lasts = np.diff(edges) / NANOSECONDS
     rates = [float(f"{count / long:.4g}") for count, long in zip(counts, lasts, strict=True)]
     if len(rates) == 1:
         return {"count": round(float(counts.sum()))} if whole else {"rate": rates[0]}
     phases: list[dict[str, Any]] = []
-    for rate, long in zip(rates, lasts, strict=True):
-        phases.append({"rate": rate, "lasts": f"{round(float(long), 6):.10g}s"})
+    for count, rate, long in zip(counts, rates, lasts, strict=True):
+        many = {"count": round(float(count))} if whole and not shared else {"rate": rate}
+        phases.append(many | {"lasts": f"{round(float(long), 6):.10g}s"})
     del phases[-1]["lasts"]
     return {"phases": phases}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from replay.clock import NANOSECONDS
 from replay.traces.generating.gaps import Family, FamilyName
@@ -20,14 +20,23 @@ from replay.traces.generating.sections import Section, Stretch
 class Phase(Section):
     """A stretch of a user's time: so many requests a second, rising or falling evenly to `rate_at_end` if given.
 
-    It may have a `burstiness` and a family of `gaps` of its own.
+    Or exactly so many: a `count`. It may have a `burstiness` and a family of `gaps` of its own.
     """
 
-    rate: float = Field(ge=0)
+    rate: float | None = Field(default=None, ge=0)
+    count: int | None = Field(default=None, ge=0)
     rate_at_end: float | None = Field(default=None, ge=0)
     lasts: Stretch | None = None
     burstiness: float | None = Field(default=None, gt=0, le=10)
     gaps: FamilyName | None = None
+
+    @model_validator(mode="after")
+    def consistent(self) -> Phase:
+        if (self.rate is None) == (self.count is None):
+            raise ValueError("give either rate (requests per second) or count (requests in all of the phase)")
+        if self.count is not None and self.rate_at_end is not None:
+            raise ValueError("rate_at_end goes with rate, not with count")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +69,9 @@ def phase_pieces(
     left = float(lasts)
     for phase, family in zip(cycle(phases), cycle(families), strict=False):
         piece = left if phase.lasts is None else min(phase.lasts, left)
-        rise = (phase.rate if phase.rate_at_end is None else phase.rate_at_end) - phase.rate
-        yield Piece(piece, part * phase.rate, part * (rise / (phase.lasts or piece)), family)
+        rate = phase.rate or 0.0
+        rise = (rate if phase.rate_at_end is None else phase.rate_at_end) - rate
+        yield Piece(piece, part * rate, part * (rise / (phase.lasts or piece)), family)
         left -= piece
         if left <= 0:
             return

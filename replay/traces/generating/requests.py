@@ -104,6 +104,8 @@ def labelled(table: pl.DataFrame, user: User) -> pl.DataFrame:
     else:
         table = table.with_columns(request_id=one, turn=pl.lit(None, pl.Int64))
     table = table.with_columns(said(user, column) for column in SAID)
+    if user.nobody:
+        table = table.with_columns(user=pl.lit(None, pl.String))
     absent = [pl.lit(None, dtype).alias(column) for column, dtype in COLUMNS.items() if column not in table.columns]
     return table.with_columns(absent).select(COLUMNS.names())
 

@@ -39,10 +39,11 @@ class User(Urgency, Patterns):
     a share `prefix_share` of the requests have; `lengths` gives both it and `output`. With `sessions`, it is sessions
     that begin at the times drawn; with a `closed_loop`, all arrivals follow from answers. With `copies`, there are so
     many users like this one, named `name-1`, `name-2` and so on; with a `share` among them, what is declared is for all
-    of them together. Each request, or session, is of one of the `classes`.
+    of them together. Each request, or session, is of one of the `classes`. What is `nobody`'s has no user in the trace.
     """
 
     name: str
+    nobody: bool = False
     copies: int = Field(default=1, ge=1, le=MOST_COPIES)
     share: Share | None = None
     count: int | None = Field(default=None, ge=1)
@@ -82,6 +83,11 @@ class User(Urgency, Patterns):
         if self.stationary and self.count is not None:
             raise ValueError("stationary does not go with count, whose gaps fill the time from start to stop")
         phases = self.phases or []
+        if (counted := [phase.count is not None for phase in phases]) and any(counted):
+            if not all(counted):
+                raise ValueError("phases have either a rate or a count, all of them the same")
+            if self.share is not None or self.stationary or self.patterns:
+                raise ValueError("phases with a count do not go with share, stationary, diurnal, spikes and on_off")
         for place, phase in enumerate(phases):
             if phase.lasts is None and place < len(phases) - 1:
                 raise ValueError(f"phases.{place}: only the last phase may do without lasts")
@@ -140,6 +146,8 @@ class Spec(Common):
         check_tree(self.prefixes, self.block_size)
         names = [prefix.name for prefix in self.prefixes]
         for user in self.users:
+            if self.patterns and user.phases and user.phases[0].count is not None:
+                raise ValueError(f"user {user.name!r}: phases with a count do not go with diurnal and spikes")
             if user.start >= self.duration:
                 raise ValueError(f"user {user.name!r}: starts when the duration is over")
             for kind in user.kinds:
