@@ -157,6 +157,17 @@ def test_wrong_input_is_a_sentence_each_and_leaves_nothing(tmp_path: Path) -> No
     assert not list((tmp_path / "outputs").glob("*"))
 
 
+def test_a_trace_without_rows_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    trace, out = tmp_path / "empty.parquet", tmp_path / "out"
+    schema = {"arrival_s": pl.Float64, "prompt_tokens": pl.Int64, "output_tokens": pl.Int64}
+    pl.DataFrame(schema=schema).write_parquet(trace)
+    done = replay("run", "--trace", trace, *SIMULATED, "--output", out)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout == ""
+    assert done.stderr == f"replay: {trace}: the trace holds no requests\n"
+    assert not out.exists()
+
+
 def test_a_run_in_which_nothing_completed_has_failed(tmp_path: Path) -> None:
     done = replay(
         "run", "--trace", SAMPLE, *SIMULATED, "--policy", "fifo", "--mode", "continuous", "--output", tmp_path / "run",
