@@ -73,6 +73,7 @@ def joined(name: str, path: Path, sources: Sequence[Source], sha256: str, scratc
     rows = rows if large else rows.collect().lazy()
     notes += [note for source in sources for note in source.notes]
     rows, numbered = with_ids(rows)
+    notes += skipped_turns(rows)
     rows, skipped = skip_rows(rows, files, sources, strict=strict)
     trace = Trace(
         name,
@@ -118,6 +119,15 @@ def skip_rows(
         refuse_skipped(rows, files, skipped)
     skipped.update(dict(found.iter_rows()))
     return rows.filter(pl.col(SKIP).is_null()).drop(SKIP), {reason: n for reason, n in skipped.items() if n}
+
+
+def skipped_turns(rows: pl.LazyFrame) -> list[str]:
+    """A remark on the skipped rows that belong to sessions: the turns after them no longer wait for them."""
+    turns = pl.col(SKIP).is_not_null() & pl.col("session").is_not_null()
+    found = rows.select(turns.sum(), sessions=pl.col("session").filter(turns).hash().n_unique())
+    count, sessions = found.collect(engine="streaming").row(0)
+    told = "1 session, which goes" if sessions == 1 else f"{sessions:,} sessions, which go"
+    return [f"{counted(count, 'row')} skipped of {told} on without"] if count else []
 
 
 def refuse_skipped(rows: pl.LazyFrame, files: Sequence[Path], skipped: Counter[str]) -> None:

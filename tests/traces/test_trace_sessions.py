@@ -119,3 +119,16 @@ def test_turns_are_the_same_in_one_part_and_in_many(trace_of):
     assert len(parts) > 1
     assert pl.concat(parts).sort("session", "turn").equals(whole)
     assert all(part["session"].n_unique() == len(part["session"].rle()) for part in parts)
+
+
+def test_skipped_rows_that_were_turns_are_told(trace_of):
+    trace = trace_of(
+        arrival_s=[0, 1, 2, 3, 4],
+        session=["s", "s", "s", "t", None],
+        turn=[0, 1, 2, 0, None],
+        output_tokens=[1, 0, 1, 0, 0],
+    )
+    assert trace.frame["turn"].to_list() == [0, 2]
+    assert trace.notes == ["2 rows skipped of 2 sessions, which go on without"]
+    one = trace_of(arrival_s=[0, 1], session=["s", "s"], output_tokens=[0, 1])
+    assert one.notes == ["1 row skipped of 1 session, which goes on without"]

@@ -118,7 +118,8 @@ def with_cut_sessions(before: Trace, after: Trace) -> Trace:
     if not before.values(any=pl.col("session").is_not_null().any())["any"]:
         return after
     were, are = (
-        trace.rows.filter(pl.col("session").is_not_null()).group_by("session").len() for trace in (before, after)
+        trace.rows.filter(pl.col("session").is_not_null()).group_by(session=pl.col("session").hash()).len()
+        for trace in (before, after)
     )
     cut = are.join(were, on="session").filter(pl.col("len") < pl.col("len_right")).select(pl.len())
     sessions: int = cut.collect(engine="streaming").item()

@@ -51,6 +51,7 @@ def test_calls_are_turns_with_the_time_between_them(tmp_path: Path) -> None:
     assert trace.notes == [
         "the format is copilot: no other fits",
         "1 turn begun before the one before had ended: a closed loop makes it wait",
+        "1 row skipped of 1 session, which goes on without",
         "1 row out of order: sorted by arrival",
     ]
 
