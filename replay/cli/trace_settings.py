@@ -31,7 +31,10 @@ def format_settings(form: str, options: Sequence[str], columns: str | None) -> d
     """The settings of a format from `-o` and `--map`, checked. Raises `ExperimentError` with every fault."""
     given: dict[str, Any] = {}
     for option in options:
-        given |= parse_setting(option, "-o")
+        setting = parse_setting(option, "-o")
+        if twice := given.keys() & setting.keys():
+            raise ExperimentError(f"-o: {', '.join(sorted(twice))} stands there twice")
+        given |= setting
     if form == AUTO:
         if given or columns:
             raise ExperimentError("auto takes no settings: name the format")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,16 @@ def read_document(file: Path) -> dict[str, Any]:
 
 
 def parse_setting(text: str, option: str = "--set") -> dict[str, Any]:
-    """`engine.kv_blocks=4096` as TOML; a value that TOML does not know (`engine.model=tiny`) is text."""
+    """`engine.kv_blocks=4096` as TOML; a value that TOML does not know (`engine.model=tiny`) is text, so is a time."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ExperimentError(f"{option} {text}: is KEY=VALUE, such as engine.kv_blocks=4096")
     for fragment in (text, f"{key} = {_quoted(value.strip())}"):
         try:
-            return tomllib.loads(fragment)
+            found = tomllib.loads(fragment)
+            if fragment is text and isinstance(_innermost(found), date | time):
+                continue  # as TOML it is cut to microseconds
+            return found
         except tomllib.TOMLDecodeError as error:
             fault = error
     raise ExperimentError(f"{option} {text}: is not TOML: {fault}")
@@ -59,6 +63,13 @@ def paths_of(document: Mapping[str, Any], above: str = "") -> list[str]:
         path = f"{above}.{key}" if above else key
         found += paths_of(value, path) if isinstance(value, Mapping) and value else [path]
     return found
+
+
+def _innermost(value: Any) -> Any:
+    """The one value of tables with one key each."""
+    while isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+    return value
 
 
 def _quoted(text: str) -> str:

@@ -15,12 +15,13 @@ from polars.exceptions import PanicException, PolarsError
 
 from replay.errors import TraceError
 from replay.traces.canonical import canonical_trace
-from replay.traces.faults import FILE, ROW
+from replay.traces.faults import FILE, ROW, quoted
 from replay.traces.scratch import AT_ONCE
 from replay.traces.source import BROKEN, SKIP, Source, files_below, first_line
 from replay.traces.table import HashScope, HashTail, Trace
 
 HASH_SCOPES: tuple[HashScope, ...] = ("global", "session")
+DIGITS = 10  # of a number of tokens
 HASH_TAILS: tuple[HashTail, ...] = ("ceil", "floor")
 
 
@@ -33,6 +34,7 @@ def read_trace(path: str | Path) -> Trace:
 
 def parquet_files(path: Path) -> list[Path]:
     """The file itself, or the Parquet files of a folder in order of name."""
+    refuse_name(path)
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -40,7 +42,18 @@ def parquet_files(path: Path) -> list[Path]:
     files = files_below(path, "*.parquet")
     if not files:
         raise TraceError(f"{path}: the folder holds no Parquet file (*.parquet)")
+    for file in files:
+        refuse_name(file)
     return files
+
+
+def refuse_name(file: Path) -> None:
+    """Refuse a file whose name Polars cannot take; the sentence can be printed all the same."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError as fault:
+        shown = str(file).encode(errors="backslashreplace").decode()
+        raise TraceError(f"{shown}: has a name that is not UTF-8; rename it") from fault
 
 
 def parquet_source(file: Path) -> Source:
@@ -83,8 +96,9 @@ def block_size(text: str | None, file: Path) -> int | None:
     """The metadata's `block_size` as a number of tokens."""
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise TraceError(f"{file}: the metadata's block_size is {text!r}, but must be a number of tokens of at least 1")
+    if not text.isascii() or not text.isdigit() or len(text) > DIGITS or int(text) < 1:
+        right = "a number of tokens of at least 1"
+        raise TraceError(f"{file}: the metadata's block_size is {quoted(text)}, but must be {right}")
     return int(text)
 
 

@@ -26,6 +26,8 @@ LONGEST_NAME = 255  # bytes, on the file systems in use
 def check_target(path: str | Path, *, force: bool) -> Path:
     """The path, if a trace can be written there; raises `OutputError`. Ask before the work, not after it."""
     path = Path(path)
+    if os.fsencode(path) != str(path).encode(errors="replace"):
+        raise OutputError(f"{os.fsencode(path)!r}: is a name that is not UTF-8; give another")
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise OutputError(f"{path}: the file's name is too long; at most {LONGEST_NAME} bytes")
     if path.is_dir():

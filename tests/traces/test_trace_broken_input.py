@@ -11,11 +11,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from replay.errors import OutputError, TraceError
-from replay.traces.formats import import_trace
+from replay.cli.trace_settings import format_settings
+from replay.errors import ExperimentError, OutputError, TraceError
+from replay.traces.formats import formats, import_trace
 from replay.traces.reading import read_trace
 from replay.traces.scratch import Scratch
 from replay.traces.wording import listed, named
+from replay.traces.writing import check_target
 
 
 def test_names_of_other_people_stand_in_a_sentence_on_one_line_and_short(tmp_path: Path) -> None:
@@ -156,3 +158,52 @@ def test_a_session_that_grows_beyond_all_bounds_is_refused_before_hashes_are_mad
         TraceError, match=r"row 1 .*'input_length': 461\d+, but must be at most 16,777,216 with the turns"
     ):
         import_trace("aiperf", path)
+
+
+def test_a_name_that_is_not_text_is_refused_in_a_sentence_that_can_be_printed(tmp_path: Path) -> None:
+    path = tmp_path / "a\udcff.csv"
+    path.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n0,1,1\n")
+    for read in (lambda: import_trace("vidur", path), lambda: read_trace(path), lambda: import_trace("auto", tmp_path)):
+        with pytest.raises(TraceError, match=r"a\\udcff.csv: has a name that is not UTF-8; rename it"):
+            read()
+    with pytest.raises(OutputError, match="is a name that is not UTF-8; give another"):
+        check_target(tmp_path / "b\udcff.csv", force=False)
+
+
+@pytest.mark.parametrize("size", ["9" * 11, "9" * 5_000, "0", "1.5"])
+def test_a_size_of_blocks_in_the_metadata_that_is_none_is_refused(tmp_path: Path, size: str) -> None:
+    path = tmp_path / "a.parquet"
+    rows = pl.DataFrame({"arrival_ms": [0], "prompt_tokens": [1], "output_tokens": [1], "prefix_hashes": [[1]]})
+    rows.write_parquet(path, metadata={"block_size": size})
+    with pytest.raises(TraceError, match=r"block_size is '[0-9.]+('|\.\.\.), but must be a number of tokens of at"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize("separator", ["é", "\n", '"', "ab", ""])
+def test_a_separator_that_is_none_is_refused(separator: str) -> None:
+    with pytest.raises(ExperimentError, match=r"separator: .* is not one character such as"):
+        formats["table"](separator=separator)
+
+
+def test_sessions_that_would_begin_over_centuries_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([LINES["sharegpt"]]))
+    with pytest.raises(TraceError, match="with a rate of 1e-300 the sessions would begin over centuries"):
+        import_trace("sharegpt", path, settings={"rate": 1e-300})
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        (["start=2023-11-16T18:15:46.1234567"], {"start": "2023-11-16T18:15:46.1234567"}),
+        (["start=2023-11-16 18:15:46.123456789+01:00"], {"start": "2023-11-16 18:15:46.123456789+01:00"}),
+        (['start="2023-11-16 18:15:46"'], {"start": "2023-11-16 18:15:46"}),
+    ],
+)
+def test_a_time_among_the_settings_keeps_all_digits(options: list[str], given: dict[str, str]) -> None:
+    assert format_settings("azure", options, None) == given
+
+
+def test_a_setting_that_is_given_twice_is_refused() -> None:
+    with pytest.raises(ExperimentError, match="-o: block_size stands there twice"):
+        format_settings("vllm", ["block_size=16", "block_size=32"], None)

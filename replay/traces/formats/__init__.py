@@ -19,7 +19,7 @@ from replay.errors import ExperimentError, TraceError
 from replay.registry import Registry, nearest
 from replay.traces.canonical import canonical_trace
 from replay.traces.foreign.glimpse import Glimpse, glimpse
-from replay.traces.reading import sha256_of
+from replay.traces.reading import refuse_name, sha256_of
 from replay.traces.source import Source, files_below
 from replay.traces.table import Trace
 from replay.traces.wording import skipped_text
@@ -58,11 +58,14 @@ def import_trace(
     skipped, too.
     """
     path = Path(path)
+    refuse_name(path)
     if not path.exists():
         raise TraceError(f"{path}: there is no such file")
+    files = [path] if path.is_file() else files_below(path)
+    for file in files:
+        refuse_name(file)
     name = detected(path) if form == AUTO else form
     found = format_of(name, settings or {}).read(path)
-    files = [path] if path.is_file() else files_below(path)
     sources = found if isinstance(found, list) else [found]
     trace = canonical_trace(path.stem, path, sources, sha256_of(files), strict=strict)
     given = "".join(f", {key} = {value}" for key, value in (settings or {}).items())

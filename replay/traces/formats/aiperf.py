@@ -55,7 +55,9 @@ SCHEMA = row_schema("prompt_tokens", "output_tokens", "session", "turn", "think_
 class AIPerf:
     """AIPerf's mooncake_trace (JSON Lines, times and delays in ms, sessions, hashes of 512-token blocks)"""
 
-    block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
+    block_size: int = field(
+        default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1, "maximum": 10**9}
+    )
     hash_tail: HashTail = field(
         default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
     )
@@ -68,7 +70,7 @@ class AIPerf:
     )
     tokenizer: str | None = field(default=None, metadata={"help": "a folder with a tokenizer that counts text"})
     characters_per_token: float = field(
-        default=4.0, metadata={"help": "the estimate for text, where there is no tokenizer", "above": 0}
+        default=4.0, metadata={"help": "the estimate for text, where there is no tokenizer", "minimum": 0.01}
     )
     fill: bool = field(default=False, metadata={"help": "for export: ids for every block of every prompt"})
 

@@ -46,7 +46,9 @@ NAMES = ("chat_id", "parent_chat_id", "timestamp", "input_length", "output_lengt
 class Bailian:
     """Qwen-Bailian traces (JSON Lines, times in s, sessions by parent, hashes of 16-token blocks)"""
 
-    block_size: int = field(default=16, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
+    block_size: int = field(
+        default=16, metadata={"help": "tokens of one block of hash_ids", "minimum": 1, "maximum": 10**9}
+    )
     hash_tail: HashTail = field(
         default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
     )

@@ -36,7 +36,12 @@ class Baseten:
 
     session: str = field(default="provided_session_id", metadata={"help": "the column of the sessions"})
     block_size: int | None = field(
-        default=None, metadata={"help": f"tokens of one block, if the file does not say; else {BLOCK}", "minimum": 1}
+        default=None,
+        metadata={
+            "help": f"tokens of one block, if the file does not say; else {BLOCK}",
+            "minimum": 1,
+            "maximum": 10**9,
+        },
     )
     hash_tail: HashTail = field(
         default="ceil", metadata={"help": "whether a partial last block has a hash: ceil or floor"}

@@ -55,7 +55,11 @@ class Copilot:
 
     block_size: int = field(
         default=512,
-        metadata={"help": "tokens of a block of prefix_hashes, by which cached ones are shared", "minimum": 1},
+        metadata={
+            "help": "tokens of a block of prefix_hashes, by which cached ones are shared",
+            "minimum": 1,
+            "maximum": 10**9,
+        },
     )
 
     def fits(self, look: Glimpse) -> bool:

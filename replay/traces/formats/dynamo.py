@@ -52,7 +52,9 @@ SCHEMA = row_schema(
 class Dynamo:
     """Dynamo's Mooncake traces (JSON Lines, times in ms, sessions, priorities, hashes of 512-token blocks)"""
 
-    block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
+    block_size: int = field(
+        default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1, "maximum": 10**9}
+    )
     hash_tail: HashTail = field(
         default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
     )

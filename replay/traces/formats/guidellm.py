@@ -32,7 +32,9 @@ class GuideLlm:
     prompt_tokens_column: str = field(default="input_length", metadata={"help": "the column of the prompts' tokens"})
     output_tokens_column: str = field(default="output_length", metadata={"help": "the column of the answers' tokens"})
     hash_ids_column: str = field(default="hash_ids", metadata={"help": "the column of the blocks' hash ids, if any"})
-    hash_id_block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash ids", "minimum": 1})
+    hash_id_block_size: int = field(
+        default=BLOCK, metadata={"help": "tokens of one block of hash ids", "minimum": 1, "maximum": 10**9}
+    )
 
     @property
     def names(self) -> tuple[str, str, str]:

@@ -32,9 +32,11 @@ class LMCache:
     unit: Unit = field(default="us", metadata={"help": "of timestamp: s, ms, us or ns"})
     tokenizer: str | None = field(default=None, metadata={"help": "a folder with a tokenizer that counts tokens"})
     characters_per_token: float = field(
-        default=4.0, metadata={"help": "the estimate, where there is no tokenizer", "above": 0}
+        default=4.0, metadata={"help": "the estimate, where there is no tokenizer", "minimum": 0.01}
     )
-    block_size: int = field(default=16, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1})
+    block_size: int = field(
+        default=16, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1, "maximum": 10**9}
+    )
     text: bool = field(default=False, metadata={"help": "keep the inputs' text"})
 
     def fits(self, look: Glimpse) -> bool:

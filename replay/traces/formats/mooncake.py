@@ -27,7 +27,9 @@ TELL = "vLLM: --timed-trace-chunk-hash-size {0}; AIPerf: --isl-block-size {0}; r
 class Mooncake:
     """Mooncake traces (JSON Lines, times in ms, hashes of 512-token blocks)"""
 
-    block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1})
+    block_size: int = field(
+        default=BLOCK, metadata={"help": "tokens of one block of hash_ids", "minimum": 1, "maximum": 10**9}
+    )
     hash_tail: HashTail = field(
         default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
     )

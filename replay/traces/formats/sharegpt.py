@@ -22,7 +22,7 @@ from polars.exceptions import PolarsError
 from pyarrow import ArrowException
 from pyarrow.parquet import ParquetFile
 
-from replay.errors import ExperimentError
+from replay.errors import ExperimentError, TraceError
 from replay.traces.foreign.delimited import refuse_folder
 from replay.traces.foreign.glimpse import Glimpse
 from replay.traces.foreign.json_entry import Entry
@@ -47,7 +47,8 @@ class Conversations:
 
     rate: float | None = field(default=None, metadata={"help": "sessions that begin in a second; needed", "above": 0})
     burstiness: float = field(
-        default=1.0, metadata={"help": "deviation by mean of the gaps between sessions; 1 is Poisson", "above": 0}
+        default=1.0,
+        metadata={"help": "deviation by mean of the gaps between sessions; 1 is Poisson", "above": 0, "maximum": 1e3},
     )
     think_ms: float = field(
         default=0.0, metadata={"help": "mean time between an answer and the next turn, exponential", "minimum": 0}
@@ -55,9 +56,11 @@ class Conversations:
     seed: int = field(default=0, metadata={"help": "of what is drawn"})
     tokenizer: str | None = field(default=None, metadata={"help": "a folder with a tokenizer that counts tokens"})
     characters_per_token: float = field(
-        default=4.0, metadata={"help": "the estimate, where there is no tokenizer", "above": 0}
+        default=4.0, metadata={"help": "the estimate, where there is no tokenizer", "minimum": 0.01}
     )
-    block_size: int = field(default=16, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1})
+    block_size: int = field(
+        default=16, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1, "maximum": 10**9}
+    )
     text: bool = field(default=False, metadata={"help": "keep the prompts' text"})
 
     def fits(self, look: Glimpse) -> bool:
@@ -103,7 +106,9 @@ class Conversations:
             session = name if seen[name] == 1 else f"{name}#{seen[name]}"
             begin = 0
             for turn, (units, answer, prompt) in enumerate(requests(entry, way, skipped, text=self.text)):
-                begin = begin if turn else next(arrivals)
+                begin = begin if turn else next(arrivals, ALWAYS)
+                if begin == ALWAYS:
+                    raise TraceError(f"{path}: with a rate of {self.rate:g} the sessions would begin over centuries")
                 think = thinking.expovariate(1 / self.think_ms) if self.think_ms and turn else None
                 hashes = None if self.text else way.hashes(units, self.block_size)
                 yield row, begin, way.tokens(units), answer, session, turn, think, hashes, prompt

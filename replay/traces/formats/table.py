@@ -13,6 +13,7 @@ CSV is UTF-8 text, packed or not.
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,6 +42,7 @@ HASHES = dict.fromkeys(("hash_ids", "block_hashes", "total_hashes"), "prefix_has
 LOOKED = 1_000  # objects of a JSON file whose names are taken for those of all
 AS_TEXT = json.JSONDecoder(parse_float=str, parse_int=str)
 TOOK = "__took"
+SEPARATORS = f"{string.punctuation} \t\x01\x1f".replace('"', "")
 
 
 @formats.register("table")
@@ -60,7 +62,9 @@ class Table:
     null: str = field(default="", metadata={"help": 'texts that stand for nothing, such as "-,NULL", besides empty'})
     separator: str | None = field(default=None, metadata={"help": r'of a CSV; "," or, in a .tsv file, a tab'})
     header: str = field(default="", metadata={"help": "A,B,...: the columns of a CSV that has no header line"})
-    block_size: int | None = field(default=None, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1})
+    block_size: int | None = field(
+        default=None, metadata={"help": "tokens of a block of prefix_hashes", "minimum": 1, "maximum": 10**9}
+    )
     hash_scope: HashScope = field(default="global", metadata={"help": "among whom hashes compare: global or session"})
     hash_tail: HashTail = field(
         default="ceil", metadata={"help": "whether a prompt's last, partial block has a hash (ceil) or not (floor)"}
@@ -72,8 +76,8 @@ class Table:
         words = self.took.split()
         if words and (len(words) < 2 or words[-1] not in UNITS):
             raise ExperimentError(f"took: {self.took!r} is not a column and its unit, such as 'request_time s'")
-        if self.separator is not None and len(self.separator) != 1:
-            raise ExperimentError(f"separator: {self.separator!r} is not one character")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator not in SEPARATORS):
+            raise ExperimentError(f"separator: {self.separator!r} is not one character such as , ; | or a tab")
 
     @cached_property
     def mapping(self) -> dict[str, str]:

@@ -43,7 +43,9 @@ Blocks = NDArray[np.int64]
 class TraceLab:
     """Replay files of TraceLab (CSV, ms; sessions in a closed loop, hashes made from prefix lengths)"""
 
-    block_size: int = field(default=64, metadata={"help": "tokens of one block of the hashes made", "minimum": 1})
+    block_size: int = field(
+        default=64, metadata={"help": "tokens of one block of the hashes made", "minimum": 1, "maximum": 10**9}
+    )
 
     def fits(self, look: Glimpse) -> bool:
         return look.includes("csv", all_of=NAMES) and any(name in look.names for name in SESSIONS)

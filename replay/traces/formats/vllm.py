@@ -31,7 +31,9 @@ class TimedTrace:
     """vLLM timed_trace (JSON Lines, times in s, hashes of 16-token blocks)"""
 
     time_unit: Unit = field(default="s", metadata={"help": "unit of the times: s, ms, us or ns"})
-    block_size: int = field(default=BLOCK, metadata={"help": "tokens of one block of hash ids", "minimum": 1})
+    block_size: int = field(
+        default=BLOCK, metadata={"help": "tokens of one block of hash ids", "minimum": 1, "maximum": 10**9}
+    )
     hash_tail: HashTail = field(
         default="ceil", metadata={"help": "whether a partial last block has an id: ceil or floor"}
     )

@@ -46,7 +46,11 @@ class Weka:
 
     spread: float = field(
         default=0.0,
-        metadata={"help": "seconds over which the sessions' starts are drawn; 0: all at once", "minimum": 0},
+        metadata={
+            "help": "seconds over which the sessions' starts are drawn; 0: all at once",
+            "minimum": 0,
+            "maximum": 1e9,
+        },
     )
     seed: int = field(default=0, metadata={"help": "of the starts that are drawn", "minimum": 0})
     subagent_times: Literal["spawn", "session"] = field(
