@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 from polars.exceptions import PanicException, PolarsError
 
 from replay.errors import TraceError
@@ -20,6 +22,7 @@ from replay.traces.scratch import AT_ONCE
 from replay.traces.source import BROKEN, SKIP, Source, files_below, first_line
 from replay.traces.table import HashScope, HashTail, Trace
 
+HEAVY = 512 << 20  # bytes of columns, most of them prefix hashes or texts, that are not held in memory
 HASH_SCOPES: tuple[HashScope, ...] = ("global", "session")
 DIGITS = 10  # of a number of tokens
 HASH_TAILS: tuple[HashTail, ...] = ("ceil", "floor")
@@ -61,9 +64,9 @@ def parquet_source(file: Path) -> Source:
     try:
         metadata = pl.read_parquet_metadata(file)
         rows = pl.scan_parquet(file, hive_partitioning=False)
-        height: int = rows.select(pl.len()).collect().item()
+        height, weight = extent(file)
         strange = [name for name in (FILE, ROW, BROKEN, SKIP) if name in rows.collect_schema()]
-    except (PolarsError, OSError, PanicException) as fault:
+    except (PolarsError, pa.ArrowException, OSError, PanicException) as fault:
         raise no_parquet(file, fault) from fault
     scope = metadata.get("hash_scope", "global")
     if scope not in HASH_SCOPES:
@@ -75,7 +78,7 @@ def parquet_source(file: Path) -> Source:
         path=file,
         rows=rows.drop(strange),
         log=False,
-        large=height > AT_ONCE,
+        large=height > AT_ONCE or weight > HEAVY,
         misread=lambda fault: no_parquet(file, fault),
         hash_tail=tail,
         block_size=block_size(metadata.get("block_size"), file),
@@ -83,6 +86,12 @@ def parquet_source(file: Path) -> Source:
         notes=[f"columns left out: {', '.join(strange)}"] if strange else [],
         history=history(metadata.get("history")),
     )
+
+
+def extent(file: Path) -> tuple[int, int]:
+    """The rows of a Parquet file, and the bytes that its columns take when they are unpacked."""
+    facts = pq.read_metadata(file)
+    return facts.num_rows, sum(facts.row_group(group).total_byte_size for group in range(facts.num_row_groups))
 
 
 def no_parquet(file: Path, fault: Exception) -> TraceError:
