@@ -15,6 +15,7 @@ from typing import Any
 from replay.errors import TraceError
 from replay.traces.faults import place_text, quoted
 from replay.traces.foreign.delimited import UNITS
+from replay.traces.wording import listed
 
 LARGEST = 2**63 - 1
 HASHED = 1 << 24  # tokens
@@ -140,4 +141,4 @@ def signed(value: int) -> int:
 def fields_left_out(names: Iterable[str], known: Collection[str] = ()) -> list[str]:
     """The note on fields that nobody asks for, in the order given; none if all are `known`."""
     strange = [name for name in names if name not in known]
-    return [f"fields left out: {', '.join(strange)}"] if strange else []
+    return [f"fields left out: {listed(strange, None)}"] if strange else []

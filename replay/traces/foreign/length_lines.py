@@ -19,6 +19,7 @@ from replay.traces.foreign.json_lines import given, scan_json_lines
 from replay.traces.foreign.json_objects import first_names
 from replay.traces.source import Field, Raw, Source
 from replay.traces.table import HashTail, Trace
+from replay.traces.wording import listed
 
 HASHES = pl.List(pl.UInt64())  # some are 64 bits of a hash
 
@@ -88,4 +89,4 @@ def refuse_without(path: Path, there: list[str], names: tuple[str, ...]) -> None
     """Refuse a file whose first object lacks one of these fields."""
     for name in names:
         if there and name not in there:
-            raise TraceError(f"{path}: the field {name!r} is missing; there are: {', '.join(there)}")
+            raise TraceError(f"{path}: the field {name!r} is missing; there are: {listed(there)}")

@@ -22,6 +22,7 @@ from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.generating.gaps import FamilyName
 from replay.traces.generating.zipf import cumulated, picker
 from replay.traces.source import first_line
+from replay.traces.wording import listed
 
 TRACE, DATASET = re.compile(r"chunk-(\d{1,9})-trace\.csv"), "chunk-{}-dataset.json"
 COLUMNS = 6
@@ -145,7 +146,7 @@ def lengths(file: Path, begin: int, fields: Mapping[str, str], strange: dict[str
     strange |= dict.fromkeys(name for name in fields if name not in used)
     for name in (prompt, OUTPUT):
         if name not in fields:
-            raise TraceError(f"{place}: the field {name!r} is missing; there are: {', '.join(fields)}")
+            raise TraceError(f"{place}: the field {name!r} is missing; there are: {listed(fields)}")
     read = {name: distribution(f"{place}, field {name!r}", fields[name]) for name in used}
     for count, _ in media:
         if max(read[count].values) > MANY:

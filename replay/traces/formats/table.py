@@ -37,6 +37,7 @@ from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.formats import formats
 from replay.traces.source import BROKEN, Field, Raw, Source, files_below
 from replay.traces.table import COLUMNS, HashScope, HashTail
+from replay.traces.wording import listed
 
 HASHES = dict.fromkeys(("hash_ids", "block_hashes", "total_hashes"), "prefix_hashes")  # as others name them
 LOOKED = 1_000  # objects of a JSON file whose names are taken for those of all
@@ -249,8 +250,3 @@ def meant(names: list[str], chosen: Mapping[str, str]) -> list[str]:
     pairs = ",".join(f"{ours}={name}" for name, ours in hints.items())
     size = " -o block_size=..." if "prefix_hashes" in hints.values() else ""
     return [f"left out, but perhaps meant: --map {pairs}{size}"] if hints else []
-
-
-def listed(names: list[str]) -> str:
-    """The columns that there are, for a sentence."""
-    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
