@@ -17,6 +17,7 @@ from replay.experiment.loading import Experiment
 from replay.machine import hardware, versions
 from replay.predictors import predictors
 from replay.scheduler import policies
+from replay.traces.describing.reuse import reuse
 from replay.traces.describing.sessions import sessions_of
 from replay.traces.table import Trace
 
@@ -86,6 +87,14 @@ def _cell_entry(experiment: Experiment, trace: Trace, cell: Cell) -> dict[str, A
     }
 
 
+def _shared(trace: Trace) -> float | None:
+    """The share of its prompt tokens that an endless prefix cache would have; None where it has no hashes."""
+    if trace.block_size is None:
+        return None
+    found = reuse(trace.rows, trace.block_size, trace.hash_scope)
+    return None if found is None else found.share
+
+
 def _trace_entry(trace: Trace) -> dict[str, Any]:
     extent = trace.extent()
     return {
@@ -100,6 +109,7 @@ def _trace_entry(trace: Trace) -> dict[str, Any]:
         "output_tokens": extent.output_tokens,
         "sessions": None if (found := sessions_of(trace)) is None else asdict(found),
         "block_size": trace.block_size,  # tokens of one block of its prefix hashes; null: it has none
+        "shared_prompts": _shared(trace),
         "skipped": trace.skipped,
         "notes": trace.notes,
         "history": trace.history,

@@ -59,6 +59,7 @@ class Trace:
     transforms: Sequence[Mapping[str, Any]] = ()
     sessions: Mapping[str, int] | None = None  # sessions, requests, with_gaps, at_once; None: it has none
     block_size: int | None = None  # tokens in a block of its prefix hashes; None where it has none
+    shared_prompts: float | None = None  # share of its prompt tokens that an endless prefix cache would have
     origin: str = ""  # the name that its variants share; empty where it has none
     variant: Mapping[str, Any] = field(default_factory=dict)  # what this one is, such as {"load": 2.0}
 

@@ -35,7 +35,7 @@ def report(options: dict[str, Any] | None, run: Path, plots: bool, form: str) ->
 
     written = write_report(run, plots=plots)
     if form == "text":
-        click.echo("\n".join([*written.verdict, "", written.table]))
+        click.echo("\n".join([*written.verdict, "", written.table, *([""] if written.advice else []), *written.advice]))
     else:
         name = {"markdown": "comparison.md", "json": "summary.json"}[form]
         click.echo((run / name).read_text(encoding="utf-8"), nl=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replay.plots import draw_all
+from replay.report.advice import advise, in_short
 from replay.report.document import document
 from replay.report.findings import Findings, find
 from replay.report.strict_json import summary_json
@@ -28,6 +29,7 @@ class ReportFiles:
     table: str  # the main table, aligned for a terminal
     requests: int
     completed: int
+    advice: list[str]  # the most important of it
     problems: list[str] = field(default_factory=list)
 
 
@@ -40,12 +42,12 @@ def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
     run = read_run(run_folder)
     findings = find(run)
     summary = findings.measured.summary
-    sentences = [plain(sentence) for sentence in verdict(findings)]
+    sentences, advice = [plain(sentence) for sentence in verdict(findings)], advise(findings)
     contents = {
         "summary.parquet": lambda path: summary.write_parquet(path),
         "summary.csv": lambda path: summary.write_csv(path),
-        "summary.json": _text(summary_json(findings, sentences)),
-        "comparison.md": _text(document(findings, _drawn(run_folder))),
+        "summary.json": _text(summary_json(findings, sentences, advice)),
+        "comparison.md": _text(document(findings, _drawn(run_folder), advice=advice)),
     }
     files = [run_folder / name for name in contents]
     for file in files:
@@ -54,14 +56,14 @@ def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
     if plots:
         pictures, problems = draw_all(run, findings.measured, run_folder / "plots")
         links = {picture.stem: f"plots/{picture.name}" for picture in pictures if picture.suffix == ".png"}
-        replace_file(run_folder / "comparison.md", _text(document(findings, links, problems)))
+        replace_file(run_folder / "comparison.md", _text(document(findings, links, problems, advice)))
         files += pictures
     table = "\n\n".join(
         (f"{trace}\n" if len(findings.traces) > 1 else "") + headline(findings.of(trace), findings.values)
         for trace in findings.traces
     )
     counts = findings.total("requests"), findings.total("completed")
-    return ReportFiles(run_folder, files, sentences, table, *counts, problems=problems)
+    return ReportFiles(run_folder, files, sentences, table, *counts, in_short(advice, findings), problems)
 
 
 def plain(sentence: str) -> str:

@@ -10,6 +10,7 @@ from replay.metrics.groups import BREAKDOWNS
 from replay.metrics.metric import TABLES
 from replay.metrics.notation import duration
 from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE
+from replay.report.advice import Advice, advice_section
 from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
 from replay.report.findings import Findings
@@ -55,7 +56,9 @@ PICTURES = {
 }
 
 
-def document(findings: Findings, pictures: Mapping[str, str], problems: Sequence[str] = ()) -> str:
+def document(
+    findings: Findings, pictures: Mapping[str, str], problems: Sequence[str] = (), advice: Sequence[Advice] = ()
+) -> str:
     """The Markdown text. `pictures` are links by name of plot, `problems` what could not be drawn."""
     run = findings.run
     parts = [
@@ -63,6 +66,7 @@ def document(findings: Findings, pictures: Mapping[str, str], problems: Sequence
         "## Verdict",
         "\n".join(f"- {sentence}" for sentence in verdict(findings)),
         *(_picture(pictures, name) for name in pictures if name.startswith("slots")),
+        *advice_section(advice, findings),
         "## What was run",
         what_was_run(findings),
     ]

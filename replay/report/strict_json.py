@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from replay.metrics import metrics
 from replay.metrics.contrasts import Contrast
+from replay.report.advice import Advice, advice_json
 from replay.report.findings import Findings
 
 WHOLE = ("n", "count")
 
 
-def summary_json(findings: Findings, sentences: list[str]) -> str:
+def summary_json(findings: Findings, sentences: list[str], advice: Sequence[Advice] = ()) -> str:
     """`cells[].metrics[by][group][metric][statistic]`, comparisons and the verdict, as text."""
     run = findings.run
     nested: dict[str, dict[str, Any]] = {cell.name: {} for cell in run.recorded}
@@ -32,6 +34,7 @@ def summary_json(findings: Findings, sentences: list[str]) -> str:
         "requests": findings.total("requests"),
         "completed": findings.total("completed"),
         "verdict": sentences,
+        "advice": advice_json(advice),
         "metrics": {name: {"unit": metrics[name].unit, "definition": metrics[name].formula} for name in metrics},
         "cells": [
             {
