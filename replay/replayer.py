@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Literal
 
 from replay.arrivals import Arrivals
@@ -21,23 +20,66 @@ from replay.records import Records
 from replay.request import Request, Workload
 from replay.scheduler import Limits, Mode, Policy, Scheduler
 from replay.scheduler.rows import write_request
+from replay.scheduler.state import State
 from replay.stopping import Stop
 
-NAP = 1.0  # seconds after which a sleeping loop reports
+NAP = 0.25  # seconds after which a sleeping loop reports
 PATIENCE = 100  # plans in a row that may evict or reject, and run nobody
 
 
-@dataclass(slots=True, frozen=True)
 class Progress:
-    """How far a cell is, for whoever watches."""
+    """How far a cell is, for whoever watches. It is read, not told: a turn of the loop costs the same, seen or not.
 
-    now: float
-    ended: int
-    requests: int
-    running: int
-    waiting: int
-    used_blocks: int
-    blocks: int
+    It is true while the watcher is called, and goes on changing. `tokens` of answers have been computed by `now`.
+    """
+
+    __slots__ = ("_left", "_over", "_state", "now", "requests", "tokens")
+
+    def __init__(self, requests: int, state: State, over: Collection[int]) -> None:
+        self.now = 0.0
+        self.requests = requests
+        self.tokens = 0
+        self._state = state
+        self._over = over
+        self._left: list[Request] = []
+
+    @property
+    def ended(self) -> int:
+        return len(self._over)
+
+    @property
+    def running(self) -> int:
+        return len(self._state.resident)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._state.waiting)
+
+    @property
+    def used_blocks(self) -> int:
+        return self._state.pool.blocks - self._state.pool.free_blocks
+
+    @property
+    def blocks(self) -> int:
+        return self._state.pool.blocks
+
+    @property
+    def evictions(self) -> int:
+        return self._state.evictions
+
+    @property
+    def resident(self) -> Collection[Request]:
+        """Who runs, to be read and not kept."""
+        return self._state.resident.values()
+
+    def leave(self, request: Request) -> None:
+        """A request is over."""
+        self._left.append(request)
+
+    def take_left(self) -> list[Request]:
+        """The requests that the engine was done with since the last call, in the order in which they ended."""
+        left, self._left = self._left, []
+        return left
 
 
 class Replayer:
@@ -90,6 +132,7 @@ class Replayer:
             seed=seed,
             on_end=self._follow_up,
         )
+        self._progress = Progress(len(self._requests), self.scheduler.state, self._over)
 
     def run(self) -> bool:
         """Replay until everybody is served, or until `stop` is set: then False, and the rest is `unfinished`.
@@ -154,6 +197,7 @@ class Replayer:
         """Wait for the oldest step under way, and write it down."""
         ids = self._executor.collect()
         end = self._clock.now()
+        self._progress.tokens += len(ids)
         stopped: set[int] = set()
         if self._end_ids:
             sampled = (share.request.row for share in batch.shares if share.samples)
@@ -184,6 +228,8 @@ class Replayer:
     def _follow_up(self, request: Request, now: float) -> None:
         """A request is over: count it, and let its session go on or skip what is left of it."""
         self._over.add(request.row)
+        if self._watch is not None:
+            self._progress.leave(request)
         for skipped in self._arrivals.ended(request, now):
             turn = "an earlier turn" if request.turn is None else f"turn {request.turn}"
             how = str(request.status).replace("_", " ")
@@ -200,7 +246,5 @@ class Replayer:
 
     def _report(self, now: float) -> None:
         if self._watch is not None:
-            state = self.scheduler.state
-            used = state.pool.blocks - state.pool.free_blocks
-            running, waiting = len(state.resident), len(state.waiting)
-            self._watch(Progress(now, len(self._over), len(self._requests), running, waiting, used, state.pool.blocks))
+            self._progress.now = now
+            self._watch(self._progress)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from replay.cli.live.outlook import Outlook
     from replay.executors.pool_size import PoolSize
     from replay.experiment.loading import Experiment
     from replay.experiment.settings import Engine
@@ -76,15 +77,28 @@ def misfits(runner: Runner, traces: list[Trace], pools: Mapping[Engine, PoolSize
     return list(found.values())
 
 
-def forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:
-    """How many cells, and how long at least: a cell in real time cannot be shorter than its trace, and than the think
-    times of a session one after the other."""
-    from replay.traces.describing.sessions import last_due
+def outlook(experiment: Experiment, runner: Runner, traces: list[Trace]) -> Outlook:
+    """What whoever watches a run knows of it before it runs."""
+    from replay.cli.live.outlook import Outlook
 
-    cells = runner.cells
-    each = [last_due(trace, open_loop=experiment.open_loop) for trace in traces]
-    seconds = sum(each[cell.trace] for cell in cells if cell.engine.kind != "simulated")
+    shortest = _shortest(experiment, runner, traces)
+    names = [trace.name for trace in traces] if len(traces) > 1 else []
+    return Outlook(experiment.name, runner.cells, shortest, names, experiment.repeats, experiment.lag_limit_ms)
+
+
+def forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:
+    """How many cells, and how long at least."""
+    cells, seconds = runner.cells, sum(_shortest(experiment, runner, traces))
     count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
     lasts = f"{seconds / 60:.1f} min" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h"
     length = f"in real time: at least {lasts}" if seconds else "simulated, on a virtual clock"
     return f"{count}, {length}; lengths as {experiment.predictor.name} knows them"
+
+
+def _shortest(experiment: Experiment, runner: Runner, traces: list[Trace]) -> list[float]:
+    """Seconds that each cell lasts at least: in real time it cannot be shorter than its trace, and than the think times
+    of a session one after the other; on a virtual clock nobody waits."""
+    from replay.traces.describing.sessions import last_due
+
+    each = [last_due(trace, open_loop=experiment.open_loop) for trace in traces]
+    return [0.0 if cell.engine.kind == "simulated" else each[cell.trace] for cell in runner.cells]

@@ -1,22 +1,29 @@
-"""A run as it goes on, on stderr: a live line in a terminal, plain lines elsewhere.
+"""A run as it goes on, on stderr: a live view in a terminal, plain lines elsewhere, a line when it is asked for.
 
-It is told everything at every turn of the loop and draws a few times a second, so that it costs the loop nothing.
+It is called at every turn of the loop, and looks and draws a few times a second.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
+from replay.cli.live.history import BARS, PLAIN_BARS
+from replay.cli.live.lines import printable
+from replay.cli.live.outlook import Outlook, TimeLeft
+from replay.cli.live.screen import Screen
+from replay.cli.live.table import finished
+from replay.cli.live.tally import Tally
+from replay.cli.live.view import View
+from replay.cli.signals import RunSignals
 from replay.experiment.grid import Cell
 from replay.replayer import Progress
 
-LIVE_SECONDS = 0.2
+LOOK_SECONDS = 0.25
 PLAIN_SECONDS = 5.0
 
 
@@ -30,82 +37,140 @@ def say(text: str) -> bool:
 
 
 class Display:
-    """An observer of a run. `quiet` shows nothing at all."""
+    """An observer of a run. `quiet` shows nothing at all, unless a signal asks where the run is."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, signals: RunSignals | None = None) -> None:
         self._quiet = quiet
-        self._console = Console(stderr=True)
-        self._live: Live | None = None
-        self._drawn = 0.0
-        self._started = time.monotonic()
-        self._cell_started = self._started
-        self._number = self._total = 0
-        self._cell: Cell | None = None
+        self._signals = signals or RunSignals()
+        self._screen: Screen | None = None
+        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        self._view = View(TimeLeft(), bars=_bars(encoding), colours="NO_COLOR" not in os.environ)
+        self._encoding = encoding
+        self._looked = self._said = self._cell_started = 0.0
+        self._progress: Progress | None = None
+        self._ended: list[str] = []  # lines of cells that ended, not yet printed
 
     def __enter__(self) -> Display:
-        if not self._quiet and self._console.is_terminal:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
-            self._live.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self._close()
+
+    def expect(self, outlook: Outlook) -> None:
+        """What is known of the run before it runs."""
+        self._view.time_left = TimeLeft(outlook)
 
     def remark(self, text: str) -> None:
-        self._print(text)
+        self._signals.doing = text
+        if self._quiet:
+            return
+        if self._screen is not None:
+            self._screen.above(printable(text))
+        else:
+            self._say(text)
 
     def cell_started(self, number: int, total: int, cell: Cell) -> None:
-        self._number, self._total, self._cell = number, total, cell
-        self._cell_started = self._drawn = time.monotonic()
+        view = self._view
+        if number == 1:
+            view.finished.clear()
+        view.number, view.total, view.cell, view.tally = number, total, cell, None
+        view.time_left.began(number, total)
+        self._cell_started = self._looked = self._said = time.monotonic()
+        self._signals.doing = view.line(0.0)
+        if self._screen is None and not self._quiet and can_draw():
+            self._screen = Screen(sys.stderr.fileno(), self._encoding)
+        self._draw(0.0)
 
     def progressed(self, progress: Progress) -> None:
-        if self._quiet:
-            return
         now = time.monotonic()
-        if now - self._drawn < (LIVE_SECONDS if self._live else PLAIN_SECONDS):
+        self._progress = progress
+        if now - self._looked < LOOK_SECONDS and not self._signals.asked:
             return
-        self._drawn = now
-        line = self._line(progress, now)
-        if self._live is not None:
-            self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
-        else:
-            self._print(line)
+        self._look(now)
+        elapsed = now - self._cell_started
+        if self._signals.asked:
+            self._answer(elapsed)
+        if self._screen is not None:
+            self._draw(elapsed)
+        elif not self._quiet and now - self._said >= PLAIN_SECONDS:
+            self._said = now
+            self._say(self._view.line(elapsed))
 
     def cell_ended(self, cell: Cell, entry: dict[str, Any]) -> None:
+        now, view = time.monotonic(), self._view
+        seconds = now - self._cell_started
+        self._look(now)
+        self._progress = None
+        view.time_left.ended(view.number, seconds)
+        view.finished.append(finished(view.number, cell, view.tally, entry))
+        self._signals.doing = f"{view.place()} {cell.name}: has ended"
         if self._quiet:
             return
-        seconds = time.monotonic() - self._cell_started
         outcome = f"{entry['completed']} of {entry['requests']} completed in {seconds:.1f} s"
         doubts = [entry["status"]] if entry["status"] != "complete" else []
         doubts += [text for text in (entry["error"], entry["invalid_reason"]) if text]
-        self._print(f"{self._place()} {cell.name}: {outcome}" + (f" ({'; '.join(doubts)})" if doubts else ""))
-
-    def _line(self, progress: Progress, now: float) -> str:
-        used = 100 * progress.used_blocks / progress.blocks
-        name = self._cell.name if self._cell else ""
-        return (
-            f"{self._place()} {name}: {progress.ended}/{progress.requests} done, {progress.running} running, "
-            f"{progress.waiting} waiting, KV {used:.0f} %{self._time_left(now)}"
-        )
-
-    def _time_left(self, now: float) -> str:
-        """By what the cells so far took; nothing is known in the first."""
-        done = self._number - 1
-        if not done:
-            return ""
-        each = (self._cell_started - self._started) / done
-        left = max(0.0, each * (self._total - done) - (now - self._cell_started))
-        return f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left"
-
-    def _place(self) -> str:
-        return f"[{self._number:>{len(str(self._total))}}/{self._total}]"
-
-    def _print(self, text: str) -> None:
-        if self._quiet:
+        line = f"{view.place()} {cell.name}: {outcome}" + (f" ({'; '.join(doubts)})" if doubts else "")
+        if self._screen is None:
+            self._say(line)
             return
-        if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False)
+        self._ended.append(line)
+        if view.number == view.total or self._signals.stop.is_set():
+            self._close()
+
+    def _look(self, now: float) -> None:
+        if self._progress is None:
+            return
+        self._looked = now
+        if self._view.tally is None:
+            self._view.tally = Tally()
+        self._view.tally.look(self._progress)
+
+    def _answer(self, elapsed: float) -> None:
+        """The frame stays as it is, and the line comes below it: some terminals have just written there themselves."""
+        self._signals.asked = False
+        if self._screen is not None:
+            self._screen.leave()
+            self._screen.above(self._view.line(elapsed))
         else:
-            self._quiet = not say(text)
+            say(self._view.line(elapsed))
+
+    def _draw(self, elapsed: float) -> None:
+        if self._screen is None:
+            return
+        if self._signals.spoke:  # below the frame, which so is not where it was
+            self._signals.spoke = False
+            self._screen.leave()
+        if not self._signals.stop.is_set():
+            self._screen.show(self._view.frame(elapsed, *self._screen.size()))
+
+    def _close(self) -> None:
+        """The view goes away, and what it showed of cells that ended is printed as lines."""
+        if self._screen is not None:
+            if self._signals.spoke:
+                self._signals.spoke = False
+                self._screen.leave()
+            self._screen.close()
+            self._screen = None
+        for line in self._ended:
+            self._say(line)
+        self._ended.clear()
+
+    def _say(self, text: str) -> None:
+        self._quiet = self._quiet or not say(text)
+
+
+def can_draw() -> bool:
+    """Whether stderr is a terminal that knows where its cursor is."""
+    try:
+        return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    except (AttributeError, ValueError):
+        return False
+
+
+def _bars(encoding: str) -> str:
+    """Blocks, where they can be written."""
+    try:
+        BARS.encode(encoding)
+    except UnicodeError:
+        return PLAIN_BARS
+    return BARS

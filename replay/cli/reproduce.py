@@ -69,7 +69,7 @@ def reproduce(
     failed; 2 when a recipe or an option is wrong. A real engine has no outcome on record, so with torch it is 0.
     """
     from replay.cli.catalogue import register_policies
-    from replay.cli.signals import Interrupted, StopSignals
+    from replay.cli.signals import Interrupted, RunSignals
     from replay.reproduce.shelf import find_recipe, recipe_names
 
     register_policies()
@@ -86,7 +86,7 @@ def reproduce(
         for recipe in recipes:
             _show(recipe)
         return
-    signals = StopSignals()
+    signals = RunSignals()
     try:
         with signals.installed():
             quiet = bool((options or {}).get("quiet"))
@@ -141,7 +141,7 @@ def _run(
     from replay.reproduce.running import Stopped
 
     found = []
-    with Display(quiet=quiet) as display:
+    with Display(quiet=quiet, signals=signals) as display:
         for recipe in recipes:
             try:
                 findings = _findings(recipe, keep, display, signals.stop)

@@ -54,15 +54,18 @@ def run(
       replay run experiment.toml --set open_loop=true
       replay run experiment.toml --set engine.kv_blocks=256 --set 'modes.continuous.max_running=[1, 8, 32]'
 
+    In a terminal it shows the cell that runs and those that ended; elsewhere it prints a line now and then. SIGUSR1
+    (kill -USR1 PID), and Ctrl-T where there is a SIGINFO, print a line that says where it is, with --quiet too.
+
     Exit status: 0 done; 1 when something failed: a trace, the engine, the place for results, a cell, or every request
     of one (with --strict: when any figure is in doubt); 2 when the experiment or an option is wrong; 130 or 143 when
     stopped, with what was measured kept.
     """
     from replay.cli.overlaid import overlaid
-    from replay.cli.signals import Interrupted, StopSignals
+    from replay.cli.signals import Interrupted, RunSignals
 
     quiet = bool((options or {}).get("quiet"))
-    signals = StopSignals()
+    signals = RunSignals()
     try:
         with signals.installed():
             loaded = overlaid(experiment, traces, policies, modes, limit, settings)
@@ -83,14 +86,14 @@ def _run(
     strict: bool,
     plots: bool,
 ) -> int:
-    from replay.cli.foretold import about, forecast, in_vain, indistinct, misfits
+    from replay.cli.foretold import about, forecast, in_vain, indistinct, misfits, outlook
     from replay.cli.progress import Display
     from replay.planning import engine_pools
     from replay.run_folder import check_free
     from replay.runner import Runner, open_traces
 
     traces = open_traces(experiment)
-    with Display(quiet=quiet) as display:
+    with Display(quiet=quiet, signals=signals) as display:
         for warning in experiment.warnings:
             display.remark(f"warning: {warning}")
         for trace in traces:
@@ -100,6 +103,7 @@ def _run(
             display.remark(f"warning: {warning}")
         runner = Runner(experiment, traces, display, signals.stop)
         display.remark(forecast(experiment, runner, traces))
+        display.expect(outlook(experiment, runner, traces))
         pools = engine_pools(experiment, runner.cells, traces)
         for engine, pool in pools.items():
             display.remark(
@@ -121,6 +125,7 @@ def _run(
     if run.interrupted:
         return int(signals.exit_status or 1)
     signals.forget()
+    signals.doing = "writing the report"
     return _finish(run, quiet=quiet, strict=strict, plots=plots)
 
 

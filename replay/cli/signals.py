@@ -1,6 +1,8 @@
-"""What Ctrl-C and SIGTERM do: the first asks a replay to stop soon and keep what it measured.
+"""What Ctrl-C and SIGTERM do: the first asks a replay to stop soon and keep what it measured. And what SIGUSR1 does.
 
 Outside a replay (a model is loaded, a picture drawn) there is nothing to keep, so the signal ends the process at once.
+SIGUSR1, and Ctrl-T where there is a SIGINFO, ask where a run is, and disturb nothing: a handler leaves a note, and the
+loop answers when it next looks.
 """
 
 from __future__ import annotations
@@ -26,12 +28,23 @@ class Interrupted(BaseException):
         self.exit_status = 128 + number
 
 
-class StopSignals:
-    """SIGINT and SIGTERM set `stop`; `exit_status` is then 130 or 143."""
+def asking() -> list[signal.Signals]:
+    """The signals that ask where a run is, as far as this system has them."""
+    return [getattr(signal, name) for name in ("SIGUSR1", "SIGINFO") if hasattr(signal, name)]
+
+
+class RunSignals:
+    """SIGINT and SIGTERM set `stop`; `exit_status` is then 130 or 143. SIGUSR1 sets `asked`, for the loop to answer.
+
+    Where no loop looks, a handler says itself what is `doing`. `spoke` tells that one has written on the terminal.
+    """
 
     def __init__(self) -> None:
         self.stop = Stop()
         self.exit_status: int | None = None
+        self.asked = False
+        self.spoke = False
+        self.doing = "reading the experiment and its traces"
         self._first = 0.0
 
     def forget(self) -> None:
@@ -40,9 +53,10 @@ class StopSignals:
         self.stop.clear()
 
     @contextmanager
-    def installed(self) -> Iterator[StopSignals]:
-        """Handle the two signals within this block."""
+    def installed(self) -> Iterator[RunSignals]:
+        """Handle the signals within this block."""
         before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        before |= {number: signal.signal(number, self._ask) for number in asking()}
         try:
             yield self
         finally:
@@ -61,5 +75,17 @@ class StopSignals:
         self.stop.set()
         if not self.stop.gentle:
             raise Interrupted(number)
-        with suppress(OSError):
-            sys.stderr.write(f"\nreplay: stopping; what was measured is kept (again after {PATIENCE:g} s: at once)\n")
+        self._speak(f"\nreplay: stopping; what was measured is kept (again after {PATIENCE:g} s: at once)\n")
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self.stop.gentle:
+            self.asked = True
+        else:
+            self._speak(f"replay: {self.doing}\n")
+
+    def _speak(self, text: str) -> None:
+        """Past Python's buffers, which may be in use by what was interrupted."""
+        self.spoke = True
+        with suppress(OSError, ValueError):
+            os.write(sys.stderr.fileno(), text.encode(errors="replace"))

@@ -21,6 +21,7 @@ class State:
         self.waiting: dict[int, Request] = {}
         self.resident: dict[int, Request] = {}
         self.active: Counter[str | None] = Counter()  # resident requests of each user
+        self.evictions = 0
         self._free_slots: list[int] = []
         self._slots = 0
         self._admissions = 0
@@ -61,6 +62,7 @@ class State:
         With `swap` its tokens stay in host memory, where there must be room; otherwise all are to be computed again.
         """
         pool = self.pool
+        self.evictions += 1
         if swap:
             if not pool.host.stay(request.row):  # one that was on its way back leaves its copy where it is
                 copied = pool.host.swap_out(request.row, pool.tables[request.row][: pool.blocks_for(request.computed)])
