@@ -16,9 +16,7 @@ import click
     "--fail-if", "texts", multiple=True, metavar="CHECK", help="End with status 1 where it holds. Repeatable."
 )
 @click.option("--allow-invalid", is_flag=True, help="Let checks judge cells that are invalid or partial.")
-@click.option(
-    "--across", multiple=True, metavar="SETTING", help="Match cells that differ in it. Repeatable; see below."
-)
+@click.option("--across", multiple=True, metavar="SETTING", help="Match cells that differ in it. Repeatable.")
 @click.option(
     "--format",
     "form",
@@ -42,9 +40,10 @@ def compare(
     policy and the settings of both are the same; those of the engine may differ, and so may the machine: what differs
     is said first. --across SETTING lets a setting of a mode or policy differ as well.
 
-    \b
     A figure is a metric with a statistic (ttft_p99, tpot_mean, itl_p99.9), or a metric that is one number
-    (output_throughput, goodput, completed). A CHECK compares one with a bound:
+    (output_throughput, goodput, completed). A CHECK holds one against a bound, in every run but the baseline:
+
+    \b
       ttft_p99 > 1.05 * baseline          more than 5 % above the baseline's
       ttft_p99 > 200ms                    times need a unit: s, ms or us
       goodput < baseline - 0.02           shares are of 1, or 90%

@@ -42,8 +42,8 @@ def differing(sides: Sequence[Side], matching: Matching) -> list[Fact]:
     told = [dict(_facts(side, matching)) for side in sides]
     names = list(dict.fromkeys(name for facts in told for name in facts))
     found = [Fact(name, [facts.get(name, ABSENT) for facts in told]) for name in names]
-    order = ("engine", "device", "machine", "version", "mode", "policy")
-    different = [fact for fact in found if len(set(fact.values)) > 1]
+    order = ("engine", "step", "device", "machine", "version", "mode", "policy")
+    different = [fact for fact in found if len(set(_told(fact))) > 1]
 
     def rank(fact: Fact) -> int:
         kind = fact.name.partition(" ")[0].partition(".")[0]
@@ -52,17 +52,26 @@ def differing(sides: Sequence[Side], matching: Matching) -> list[Fact]:
     return sorted(different, key=rank)
 
 
+def _told(fact: Fact) -> Sequence[str]:
+    """The values that are held against each other. Not every run has a device or a policy; that is told elsewhere."""
+    optional = fact.name.startswith(("device.", "step ", "policy "))
+    return [value for value in fact.values if value != ABSENT or not optional]
+
+
 def _facts(side: Side, matching: Matching) -> Iterator[tuple[str, str]]:
     for part in PARTS:
         values: dict[str, dict[str, None]] = {}
         for cell in side.run.cells:
             owner = {"engine": "engine", "mode": f"mode {cell.mode}", "policy": f"policy {cell.policy}"}[part]
             loose = {name: value for name, value in settings_of(cell, part).items() if name in matching.loose[part]}
+            if not cell.simulated:
+                loose.pop("cost", None)  # of the simulated engine alone
             for name, value in _flat(loose, owner):
                 values.setdefault(name, {})[value] = None
         yield from ((name, ", ".join(found)) for name, found in values.items())
     for name, value in _engines(side):
         yield f"device.{name}", value
+    yield from _paces(side)
     manifest = side.run.manifest
     for key, head in HEADS.items():
         for name, value in _flat(manifest.get(key)):
@@ -78,11 +87,19 @@ def _engines(side: Side) -> Iterator[tuple[str, str]]:
         details = dict(engine.get("details") or {})
         if engine.get("simulated"):
             details.pop("cost", None)
-        elif engine.get("cost"):
-            details["step by its cost model, s"] = engine["cost"]
         for name, value in _flat(details):
             found.setdefault(name, {})[value] = None
     yield from ((name, ", ".join(values)) for name, values in found.items())
+
+
+def _paces(side: Side) -> Iterator[tuple[str, str]]:
+    """How long a step took at warm-up, by part: how fast the machine was on that day."""
+    found: dict[str, dict[str, None]] = {}
+    for cell in side.run.recorded:
+        if not cell.simulated and cell.cost:
+            for name, seconds in cell.cost.items():
+                found.setdefault(name, {})[f"{1000 * seconds:.3g}"] = None
+    yield from ((f"step at warm-up, ms.{name}", ", ".join(values)) for name, values in found.items())
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:

@@ -88,7 +88,7 @@ def compare_runs(
     sides = read_sides(_ordered(folders, baseline))
     _check_settings(sides, across)
     matching = match(sides, across)
-    figures = list(dict.fromkeys([*(chosen or usual(sides)), *asked_for]))
+    figures = list(dict.fromkeys([*(chosen or usual(sides, matching)), *asked_for]))
     measured = measure_sides(sides)
     comparison = Comparison(sides, matching, figures, differing(sides, matching), (), measured)
     return replace(comparison, notes=[*matching.notes, *_notes(comparison)])
@@ -117,9 +117,9 @@ def _check_settings(sides: Sequence[Side], across: Sequence[str]) -> None:
             raise ExperimentError(f"--across {name}: no cell has such a setting; {nearest(name, known)}")
 
 
-def usual(sides: Sequence[Side]) -> list[Figure]:
+def usual(sides: Sequence[Side], matching: Matching) -> list[Figure]:
     """What is shown unless it is said: latency as a client sees it, throughput, and goodput where there are goals."""
-    padded = any(cell.padded for side in sides for cell in side.run.recorded)
+    padded = any(row.cell.padded for row in matching.rows)
     names = ["ttft_p50", "ttft_p99", *(["ttft_delivered_p99"] if padded else []), "tpot_p50", "output_throughput"]
     return [find_figure(name) for name in [*names, *(["goodput"] if judge_of(sides).run.goals.any else [])]]
 

@@ -60,6 +60,8 @@ def sight(figure: Figure, figures: Figures, base: Place, other: Place, seed: int
     if by_request == "good" or (figure.statistic == "mean" and by_request in figures.requests.columns):
         paired = compare(figures.requests, figures.values, by_request, base.arm, other.arm, seed)
         return _decided(figure, paired.difference or 0.0, ends[0], noise, paired.low, paired.high, paired.pairs)
+    if repeats[0] == repeats[1]:
+        return Sight("not seen")
     if figure.percent is not None and figure.metric in figures.requests.columns:
         return _of_percentile(figure, figures.requests, base.arm, other.arm, (ends[0], ends[1]), noise, seed)
     return _decided(figure, ends[1] - ends[0], ends[0], noise, None, None, None)

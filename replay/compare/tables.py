@@ -156,11 +156,13 @@ def _units(comparison: Comparison) -> str:
 def _legend(comparison: Comparison) -> list[str]:
     if len(comparison.sides) < 2:
         return []
+    machine = any(not cell.simulated for side in comparison.sides for cell in side.run.recorded)
     return [
         f"×: of {comparison.names[BASELINE]}. ! worse, + better, * other: the difference is seen"  # noqa: RUF001
         " (its 95 % interval, request by request, leaves out zero,",
         "and repeats differ by less). No mark: not seen. ?: cannot be told (one number a run without repeats, too few",
-        "requests, or a cell that is invalid or partial). What is seen may still be the machine's on that day.",
+        "requests, or a cell that is invalid or partial)."
+        + (" What is seen may still be the machine's on that day." if machine else ""),
     ]
 
 

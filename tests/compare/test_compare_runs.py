@@ -351,6 +351,8 @@ def test_what_differs_is_told_first(before: Path, tmp_path: Path) -> None:
         for cell in manifest["cells"]:
             cell["simulated"] = False
             cell["settings"]["engine"]["model"] = "smollm2-135m"
+            cell["cost"] = {"fixed": 0.002, "decode": 0.000_25}
+        manifest["engines"] = [{"kind": "torch", "details": {"device": "cpu"}}]
 
     text = printed(before, copy(before, tmp_path / "there", elsewhere))
     head = text.partition("\nmode ")[0]
@@ -358,6 +360,12 @@ def test_what_differs_is_told_first(before: Path, tmp_path: Path) -> None:
     assert " / another\n" in head
     assert " / 9.9\n" in head
     assert "policy fifo: its file, sha256: " in head
+    assert "device." not in head, "a simulated engine has none, so there is nothing to hold it against"
+    assert "step at warm-up" not in head
+    faster = copy(tmp_path / "there", tmp_path / "faster", change_cell(0, cost={"fixed": 0.001, "decode": 0.000_25}))
+    slow = printed(tmp_path / "there", faster)
+    assert "step at warm-up, ms.fixed: 2 / 1, 2\n" in slow
+    assert "What is seen may still be the machine's on that day." in slow
     assert "Note: simulated figures stand beside measured ones" in head
     assert "before: 4 of 4 cells, simulated" in head
     assert "there: 4 of 4 cells, measured" in head
