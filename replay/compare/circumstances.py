@@ -42,7 +42,7 @@ def differing(sides: Sequence[Side], matching: Matching) -> list[Fact]:
     told = [dict(_facts(side, matching)) for side in sides]
     names = list(dict.fromkeys(name for facts in told for name in facts))
     found = [Fact(name, [facts.get(name, ABSENT) for facts in told]) for name in names]
-    order = ("engine", "step", "device", "machine", "version", "mode", "policy")
+    order = ("engine", "step", "device", "machine", "version", "mode", "policy", "trace")
     different = [fact for fact in found if len(set(_told(fact))) > 1]
 
     def rank(fact: Fact) -> int:
@@ -54,7 +54,7 @@ def differing(sides: Sequence[Side], matching: Matching) -> list[Fact]:
 
 def _told(fact: Fact) -> Sequence[str]:
     """The values that are held against each other. Not every run has a device or a policy; that is told elsewhere."""
-    optional = fact.name.startswith(("device.", "step ", "policy "))
+    optional = fact.name.startswith(("device.", "step ", "policy ", "trace "))
     return [value for value in fact.values if value != ABSENT or not optional]
 
 
@@ -76,6 +76,9 @@ def _facts(side: Side, matching: Matching) -> Iterator[tuple[str, str]]:
     for key, head in HEADS.items():
         for name, value in _flat(manifest.get(key)):
             yield f"{head}.{name}" if name else head, value
+    for trace in manifest.get("traces") or []:
+        if trace.get("sha256"):  # what is no request's own, such as shared prefixes, is in the file alone
+            yield f"trace {trace.get('name')}: its file, sha256", str(trace["sha256"])[:12]
     for policy in manifest.get("policies") or []:
         yield f"policy {policy.get('name')}: its file, sha256", str(policy.get("sha256"))[:12]
 

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
-from replay.compare.sides import Side, asked
+from replay.compare.sides import Side
+from replay.compare.traces import changed, traces_of
 from replay.errors import ExperimentError
 from replay.metrics.arms import Arm
 from replay.metrics.notation import enumerate_words
@@ -86,8 +85,8 @@ def match(sides: Sequence[Side], across: Sequence[str] = ()) -> Matching:
     ExperimentError when no two runs share a cell, or a run has two cells that only such a setting tells apart.
     """
     names, notes = _names(sides, frozenset(across))
-    traces, labels = _traces(sides)
-    notes += _changed(sides, traces, labels)
+    traces, labels = traces_of(sides)
+    notes += changed(sides, traces, labels)
     found: dict[tuple[Any, ...], dict[int, list[Cell]]] = {}
     for number, side in enumerate(sides):
         for cell in side.run.cells:
@@ -197,64 +196,6 @@ def _place(arm: Arm, cells: Sequence[Cell]) -> Place:
     kept = whole or recorded
     left_out = len(cells) - len(kept)
     return Place(Arm(arm.trace, arm.mode, arm.policy, arm.variant, kept), kept[0], left_out=left_out)
-
-
-def _traces(sides: Sequence[Side]) -> tuple[dict[tuple[int, str], int], list[str]]:
-    """A number for each trace of each run, the same for the same requests under one name; and what each is called.
-
-    Of a trace that no cell replayed to its end the requests are not known: it is taken for the first of its name.
-    """
-    contents: list[tuple[str, pl.DataFrame | None, int]] = []
-    found: dict[tuple[int, str], int] = {}
-    unknown = []
-    for number, side in enumerate(sides):
-        for name in dict.fromkeys(cell.trace for cell in side.run.cells):
-            rows = asked(side.run, name)
-            if rows is None:
-                unknown.append((number, name))
-                continue
-            alike = (
-                place
-                for place, (known, held, _) in enumerate(contents)
-                if known == name and held is not None and held.equals(rows)
-            )
-            place = next(alike, len(contents))
-            if place == len(contents):
-                contents.append((name, rows, number))
-            found[number, name] = place
-    for number, name in unknown:
-        place = next((place for place, (known, _, _) in enumerate(contents) if known == name), len(contents))
-        if place == len(contents):
-            contents.append((name, None, number))
-        found[number, name] = place
-    names = [name for name, _, _ in contents]
-    return found, [
-        f"{name} (of {sides[number].label})" if names.count(name) > 1 else name for name, _, number in contents
-    ]
-
-
-def _changed(sides: Sequence[Side], traces: Mapping[tuple[int, str], int], labels: Sequence[str]) -> list[str]:
-    """A sentence for each name that stands for different requests."""
-    notes = []
-    for name in dict.fromkeys(name for _, name in traces):
-        here = {number: place for (number, other), place in traces.items() if other == name}
-        if len(set(here.values())) > 1:
-            told = []
-            for number in here:
-                trace = sides[number].run.trace(name)
-                facts = [f"{trace.rows:,} requests" if trace.rows is not None else "requests"]
-                facts += [f"sha256 {sha[:12]}"] if (sha := _sha256(sides[number], name)) else []
-                told.append(f"{named(sides[number].label)}: {', '.join(facts)}")
-            notes.append(
-                f"trace {named(name)} is not the same requests everywhere, so no cells of it match ({'; '.join(told)})"
-            )
-    return notes
-
-
-def _sha256(side: Side, name: str) -> str | None:
-    """Of the file that the trace was read from, if the manifest tells."""
-    entries = side.run.manifest.get("traces", [])
-    return next((entry.get("sha256") for entry in entries if entry.get("name") == name), None)
 
 
 def _nothing_shared(sides: Sequence[Side], lone: Sequence[Row], notes: Sequence[str]) -> str:

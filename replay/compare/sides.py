@@ -16,9 +16,6 @@ from replay.metrics import measure
 from replay.metrics.arms import Values
 from replay.results import Goals, Run, read_run
 
-ASKED = ("row", "user", "session", "turn", "priority", "prompt_tokens", "output_tokens", "max_tokens", "arrival")
-"""What a trace asks for: two traces that are the same in these are one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -96,9 +93,3 @@ def measure_sides(sides: Sequence[Side]) -> Figures:
         Values(pl.concat([each.summary for each in measured])),
         pl.concat([each.requests for each in measured]),
     )
-
-
-def asked(run: Run, trace: str) -> pl.DataFrame | None:
-    """The requests of a trace as a run replayed it, after its transforms; None where no cell of it ran to its end."""
-    whole = next((cell for cell in run.cells if cell.trace == trace and cell.recorded and not cell.partial), None)
-    return None if whole is None else whole.table("requests").select(ASKED).sort("row")

@@ -348,6 +348,7 @@ def test_what_differs_is_told_first(before: Path, tmp_path: Path) -> None:
         manifest["hardware"]["processor"] = "another"
         manifest["versions"]["torch"] = "9.9"
         manifest["policies"][0]["sha256"] = "ab" * 32
+        manifest["traces"][0]["sha256"] = "cd" * 32
         for cell in manifest["cells"]:
             cell["simulated"] = False
             cell["settings"]["engine"]["model"] = "smollm2-135m"
@@ -360,6 +361,7 @@ def test_what_differs_is_told_first(before: Path, tmp_path: Path) -> None:
     assert " / another\n" in head
     assert " / 9.9\n" in head
     assert "policy fifo: its file, sha256: " in head
+    assert " / cdcdcdcdcdcd\n" in head
     assert "device." not in head, "a simulated engine has none, so there is nothing to hold it against"
     assert "step at warm-up" not in head
     faster = copy(tmp_path / "there", tmp_path / "faster", change_cell(0, cost={"fixed": 0.001, "decode": 0.000_25}))
