@@ -140,6 +140,8 @@ def _finish(run: Run, *, quiet: bool, strict: bool, plots: bool) -> int:
     click.echo("\n".join(report.verdict))
     click.echo()
     click.echo(report.table)
+    if report.advice:
+        click.echo("\n" + "\n".join(report.advice))
     say(f"report: {run.folder / 'comparison.md'}")
     for sentence in [*report.problems, *run.failures(), *run.doubts()]:
         say(f"replay: {sentence}")

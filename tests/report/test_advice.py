@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from advised import advice, replayed, trace
+from click.testing import CliRunner
 from runs import simulated_run
 
+from replay.cli.report import report as command
 from replay.experiment.document import parse_setting
 from replay.experiment.loading import load_experiment
 from replay.metrics.notation import percent
@@ -82,6 +84,14 @@ def test_what_costs_most_comes_first_and_is_told_at_the_end_of_a_run(tmp_path: P
     kept = json.loads((run / "summary.json").read_text())["advice"]
     assert [each["pitfall"] for each in kept] == [each.pitfall.name for each in found]
     assert [case["cells"] for case in kept[0]["cases"]] == [arm.names for arm in found[0].arms]
+
+
+def test_the_end_of_a_run_shows_it_and_a_report_asked_for_again_too(tmp_path: Path) -> None:
+    run = crowded(tmp_path)
+    short = write_report(run, plots=False).advice
+    shown = CliRunner().invoke(command, [str(run), "--no-plots"])
+    assert shown.exit_code == 0
+    assert shown.stdout.endswith("\n\n" + "\n".join(short) + "\n")
 
 
 def test_every_piece_has_numbers_and_settings_that_an_experiment_takes(tmp_path: Path) -> None:

@@ -46,6 +46,22 @@ def test_requests_that_wait_for_blocks_are_enough(tmp_path: Path) -> None:
     assert found.worst.what.startswith("blocks refused somebody ")
 
 
+def test_where_more_requests_in_a_step_are_of_no_use_fewer_slots_are_advised_and_not_more_memory(
+    tmp_path: Path,
+) -> None:
+    # 3.1 ms a request beside 1 ms a step: beyond 0.65 requests twice as many bring less than a fifth more
+    cost = {"fixed_ms": 1.0, "prefill_ms": 0.1, "decode_ms": 3.0, "context_ms": 0.0}
+    run = short(tmp_path, policy="vllm", cost=cost)
+    found = advice(run)["memory_short"]
+    assert found.worst.settings == {"modes.continuous.max_running": 5}, "40 blocks hold five of 8"
+    assert "more than 1 in a step are of no use" in found.worst.remedy
+    later = tried(run, found, tmp_path / "again")
+    assert rows(later, "requests", "continuous-vllm")["evictions"].sum() == 0
+    both = [rows(each, "requests", "continuous-vllm")["ended"].max() for each in (run, later)]
+    assert both[1] < both[0], "nothing is computed twice"  # type: ignore[operator]  # seconds
+    assert "memory_short" not in advice(later)
+
+
 def test_with_memory_to_spare_nothing_is_said_of_it(tmp_path: Path) -> None:
     assert "memory_short" not in advice(short(tmp_path, blocks=1024))
 

@@ -44,6 +44,12 @@ def test_prompts_that_fit_beside_answers_stall_nobody(tmp_path: Path) -> None:
     assert "budget_stalls" not in advice(long_prompts(tmp_path, longest=200))
 
 
+def test_a_budget_that_is_hardly_smaller_is_not_advised(tmp_path: Path) -> None:
+    # with 450 tokens a step takes 35 ms or more, and 368 would keep the goal of 30
+    modes = {"continuous": {"max_running": 16, "token_budget": 450}}
+    assert "budget_stalls" not in advice(long_prompts(tmp_path, modes=modes))
+
+
 def test_no_budget_is_advised_with_which_prompts_would_queue_up(tmp_path: Path) -> None:
     # a step of 11 ms has no room for the prompts that come: 760 tokens every 100 ms, nine steps
     assert "budget_stalls" not in advice(long_prompts(tmp_path, goals={"tpot_ms": 13}, engine=COSTLY))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from replay.metrics.arms import Arm
 from replay.metrics.notation import duration, number, percent
 from replay.report.advice.evidence import (
+    CARRIES,
+    GAIN,
+    HEADROOM,
     StepModel,
+    asked,
     enough,
     key_of_size,
     missed_tpot,
@@ -24,12 +28,6 @@ BOUND = 0.2
 """Share of the time in which slots refused somebody: below, a larger batch would seldom be used."""
 QUEUED = 0.1
 """Share of requests that waited beyond a step that could have admitted them."""
-GAIN = 0.2
-"""What each doubling must bring in tokens per second: below, the batch is large enough."""
-CARRIES = 1.2
-"""Times the output tokens that are asked for in a second: a size that serves so many need not be doubled again."""
-HEADROOM = 0.8
-"""Share of the per-token goal that a mean step may take: prompts make some steps longer."""
 MISSED = 0.1
 """Where more requests than these miss the per-token goal already, a larger batch is not advised."""
 
@@ -64,14 +62,14 @@ def _larger(arm: Arm, findings: Findings, model: StepModel, size: int) -> int | 
     """The size doubled while it pays, keeps the goal, finds memory, and somebody waits for the slots."""
     goal, steps = findings.run.goals.tpot, rows(arm, "steps", "running", "waiting", "used_blocks")
     wanted = real((steps["running"] + steps["waiting"]).max())
-    asked, pool, used = _asked(arm, findings), arm.cells[0].blocks, value(findings, arm, "kv_use", "max")
+    wish, pool, used = asked(arm), arm.cells[0].blocks, value(findings, arm, "kv_use", "max")
     larger = size
     while larger < wanted:
         twice = 2 * larger
         pays = model.rate(twice) >= (1 + GAIN) * model.rate(larger)
         kept = goal is None or model.seconds(twice) <= HEADROOM * goal
         fits = pool is None or used * twice / size <= 1
-        carries = larger > size and model.rate(larger) >= CARRIES * asked
+        carries = larger > size and model.rate(larger) >= CARRIES * wish
         if carries or not (pays and kept and fits):
             break
         larger = twice
@@ -83,8 +81,8 @@ def _case(arm: Arm, findings: Findings, model: StepModel, size: int, larger: int
     waits = of_arm(findings.measured.requests, arm)["queue_wait"].drop_nulls()
     allowed = "" if goal is None else f" of the {duration(goal)} that the goal allows"
     gain = model.rate(larger) / model.rate(size)
-    asked = _asked(arm, findings)
-    short = f", still less than the {number(asked)} that are asked for" if asked > model.rate(larger) else ""
+    wish = asked(arm)
+    short = f", still less than the {number(wish)} that are asked for" if wish > model.rate(larger) else ""
     return Case(
         figure=bound,
         cost=bound * (1 - 1 / gain),
@@ -97,10 +95,3 @@ def _case(arm: Arm, findings: Findings, model: StepModel, size: int, larger: int
         remedy=f"by the cost model {number(gain)} times the output tokens/s ({number(model.rate(size))} to "
         f"{number(model.rate(larger))}{short}), at {duration(model.seconds(larger))} a step",
     )
-
-
-def _asked(arm: Arm, findings: Findings) -> float:
-    """Tokens of answers that the trace asks for in each second of its arrivals."""
-    requests = rows(arm, "requests", "due", "output_tokens")
-    span = real(requests["due"].max()) - real(requests["due"].min())
-    return real(requests["output_tokens"].sum()) / len(arm.cells) / span if span else float("inf")

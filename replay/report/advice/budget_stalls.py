@@ -19,6 +19,8 @@ LONGER = 3
 WITHOUT_GOAL = 5
 """The same where no goal for the time per token says what is too long."""
 LEAST_GAPS = 100
+LESS = 0.75
+"""Of the budget in force: one that is hardly smaller changes hardly anything."""
 SPARE = 1.5
 """Times the prompt tokens that a step must compute on average: with less, prompts would queue up."""
 
@@ -28,7 +30,7 @@ SPARE = 1.5
     "Prompts stall those who are being answered",
     speaks=f"from {percent(STALLED)} of the gaps between tokens (of {LEAST_GAPS} or more) in steps with prompts that "
     f"take longer than `goals.tpot_ms` and {LONGER} times a step without (no goal: {WITHOUT_GOAL} times), where a "
-    f"smaller budget keeps to that and still computes {SPARE:g} times the prompt tokens that come",
+    f"budget of at most {percent(LESS)} keeps to that and still computes {SPARE:g} times the prompt tokens that come",
     remedy='`modes.continuous.token_budget`: what keeps such a step within the goal; and `prefill = "chunked"`',
     figure="of the gaps between tokens",
     write=percent,
@@ -62,7 +64,7 @@ def budget_stalls(arm: Arm, findings: Findings) -> Case | None:
     smaller = int(spare / cost["prefill"] + decodes) // block * block
     chunk = smaller - ceil(decodes)
     needed = real(steps["prefill_tokens"].sum()) / len(steps)
-    if smaller >= budget or chunk < max(block, SPARE * needed):
+    if smaller > LESS * budget or chunk < max(block, SPARE * needed):
         return None
     longest = of_arm(findings.measured.requests, arm)["max_gap"].drop_nulls()
     hit = real((longest > limit).mean())

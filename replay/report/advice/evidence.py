@@ -12,6 +12,12 @@ from replay.metrics.arms import Arm
 from replay.report.advice.registry import LEAST_REQUESTS
 from replay.report.findings import Findings
 
+GAIN = 0.2
+"""What each doubling of a batch must bring in tokens per second: below, the batch is large enough."""
+CARRIES = 1.2
+"""Times the output tokens that are asked for in a second: a size that serves so many need not be larger."""
+HEADROOM = 0.8
+"""Share of the per-token goal that a mean step may take: prompts make some steps longer."""
 SIZES = {"static": "batch_size", "dynamic": "max_batch_size", "continuous": "max_running"}
 """What the batch size is called in each mode."""
 
@@ -84,6 +90,18 @@ class StepModel:
         """Tokens of answers a second."""
         return self.tokens * requests / self.seconds(requests)
 
+    def useful(self, asked: float, goal: float | None) -> float:
+        """Requests in a step beyond which more are of no use: they serve what is asked for, or use up the goal for the
+        time per token, or bring less than `GAIN` when they are doubled."""
+        carries = CARRIES * asked
+        spare = self.tokens - carries * self.slot
+        enough = carries * self.fixed / spare if spare > 0 else float("inf")
+        if not self.slot:
+            return enough
+        kept = float("inf") if goal is None else (HEADROOM * goal - self.fixed) / self.slot
+        pays = self.fixed * (1 - GAIN) / (2 * GAIN * self.slot)  # where 2 (f + s n) / (f + 2 s n) is 1 + GAIN
+        return max(1.0, min(enough, kept, pays))
+
 
 def step_model(arm: Arm, findings: Findings) -> StepModel | None:
     """None where the engine's cost model is not known, and in modes that pad."""
@@ -99,6 +117,13 @@ def step_model(arm: Arm, findings: Findings) -> StepModel | None:
     pace = findings.values.value(arm, "pace", "value") or 1.0
     requests = counts["scheduled"]
     return StepModel(pace * cost["fixed"], pace * variable / requests, counts["new_tokens"] / requests)
+
+
+def asked(arm: Arm) -> float:
+    """Tokens of answers that the trace asks for in each second of its arrivals."""
+    requests = rows(arm, "requests", "due", "output_tokens")
+    span = real(requests["due"].max()) - real(requests["due"].min())
+    return real(requests["output_tokens"].sum()) / len(arm.cells) / span if span else float("inf")
 
 
 def missed_tpot(arm: Arm, findings: Findings) -> float | None:

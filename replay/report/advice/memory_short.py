@@ -8,7 +8,7 @@ import polars as pl
 
 from replay.metrics.arms import Arm
 from replay.metrics.notation import duration, number, percent, plural
-from replay.report.advice.evidence import enough, key_of_size, real, rows, settings, size_of, value
+from replay.report.advice.evidence import asked, enough, key_of_size, real, rows, settings, size_of, step_model, value
 from replay.report.advice.registry import Case, pitfall
 from replay.report.findings import Findings
 
@@ -21,6 +21,8 @@ SCARCE = 0.05
 BOUND = 0.3
 """Share of the time in which blocks refused somebody, where requests queue."""
 QUEUED = 0.1
+SLACK = 1.25
+"""Times the pool, or the slots, at least: where the mean request fits and longer ones do not."""
 THRASHED = 3
 """Evictions of one request from which it is said that it was thrown out again and again."""
 
@@ -31,9 +33,9 @@ THRASHED = 3
     speaks=f"where blocks refused somebody for {percent(SCARCE)} of the time: from {EVICTED} evictions a request, "
     f"{percent(RECOMPUTED)} of tokens computed again, or {percent(BOUND)} of the time bound by blocks with "
     f"{percent(QUEUED)} of requests queued; {THRASHED} evictions of one request are told",
-    remedy="`engine.kv_blocks` for as many requests of the trace's lengths as are resident or wanted to be; or the "
-    "`modes.continuous.max_running` that the pool holds, which is all there is to say where `memory_utilization` "
-    "sizes it",
+    remedy="`engine.kv_blocks` for as many requests of the trace's lengths as are of use: of those that wait or run, "
+    "as many as carry the load or keep the goal by the cost model; where the pool holds so many, or "
+    "`memory_utilization` sizes it, the `modes.continuous.max_running` that fits",
     figure="of the time bound by blocks",
     write=percent,
 )
@@ -51,7 +53,9 @@ def memory_short(arm: Arm, findings: Findings) -> Case | None:
     if bound < SCARCE or (not evicts and (bound < BOUND or value(findings, arm, "queued") < QUEUED)):
         return None
     held = _held(requests, int(settings(arm, "engine").get("block_size") or 16))
-    wanted = _wanted(arm, size)
+    wanted = _wanted(arm, findings, size)
+    if not evicts and wanted <= _fitting(pool, held):
+        return None  # who waits for memory would be of no use in the batch
     empty = 1 - min(1.0, value(findings, arm, "resident", "mean") / min(size, wanted))
     parts = [f"blocks refused somebody {percent(bound)} of the time"]
     if evictions:
@@ -63,7 +67,7 @@ def memory_short(arm: Arm, findings: Findings) -> Case | None:
         cost=min(1.0, again / max(computed, 1) + bound * empty),
         what=f"{', '.join(parts)}, with {pool:,} KV blocks",
         why=_why(arm, findings, again, computed, size),
-        settings=_settings(arm, findings, pool, size, wanted, held),
+        settings=_settings(arm, pool, size, wanted, held),
         remedy=_remedy(arm, pool, size, wanted, held),
     )
 
@@ -75,10 +79,11 @@ def _held(requests: pl.DataFrame, block_size: int) -> float:
     return float(requests.select((blocks * stay).sum() / stay.sum()).item())
 
 
-def _wanted(arm: Arm, size: int) -> int:
-    """The most requests that were resident or wanted to be, at once, and may be."""
-    steps = rows(arm, "steps", "running", "waiting")
-    return min(size, int(real((steps["running"] + steps["waiting"]).max())) or size)
+def _wanted(arm: Arm, findings: Findings, size: int) -> int:
+    """The most requests that were resident or wanted to be at once, and may be, as far as more of them are of use."""
+    steps, model = rows(arm, "steps", "running", "waiting"), step_model(arm, findings)
+    most = min(size, int(real((steps["running"] + steps["waiting"]).max())) or size)
+    return most if model is None else min(most, ceil(model.useful(asked(arm), findings.run.goals.tpot)))
 
 
 def _why(arm: Arm, findings: Findings, again: int, computed: int, size: int) -> str:
@@ -99,17 +104,19 @@ def _fitting(pool: int, held: float) -> int:
     return max(1, floor(pool / held))
 
 
-def _settings(arm: Arm, findings: Findings, pool: int, size: int, wanted: int, held: float) -> dict[str, int]:
-    if settings(arm, "engine").get("memory_utilization"):
-        return {key_of_size(arm): _fitting(pool, held)} if _fitting(pool, held) < size else {}
-    return {"engine.kv_blocks": max(ceil(wanted * held), pool + 1)}
+def _settings(arm: Arm, pool: int, size: int, wanted: int, held: float) -> dict[str, int]:
+    fitting, fixed = _fitting(pool, held), bool(settings(arm, "engine").get("memory_utilization"))
+    if not fixed and (wanted > fitting or fitting >= size):
+        return {"engine.kv_blocks": max(ceil(wanted * held), ceil(SLACK * pool))}
+    return {key_of_size(arm): min(fitting, max(1, floor(size / SLACK)))}
 
 
 def _remedy(arm: Arm, pool: int, size: int, wanted: int, held: float) -> str:
-    fitting = _fitting(pool, held)
-    if settings(arm, "engine").get("memory_utilization"):
-        return f"so many requests of {number(held)} blocks fit, so that none is evicted for another"
-    text = f"that holds {wanted} requests at once at their full length, {number(held)} blocks of the mean resident one"
+    fitting, full = _fitting(pool, held), f"at their full length ({number(held)} blocks for the mean resident one)"
+    if "engine.kv_blocks" not in _settings(arm, pool, size, wanted, held):
+        more = f"; by the cost model, more than {wanted} in a step are of no use" if wanted <= fitting else ""
+        return f"{fitting} requests fit {full}, so that hardly any is evicted for another{more}"
+    text = f"that holds {wanted} requests {full}"
     if fitting < size:
         text += f"; with the memory that there is, `{key_of_size(arm)} = {fitting}` is as many as fit"
     return text

@@ -11,7 +11,8 @@ from typing import Any
 
 from replay.metrics.arms import Arm
 from replay.metrics.notation import enumerate_words, percent
-from replay.report.advice.evidence import SIZES, enough, key_of_size, settings, size_of
+from replay.report.advice.evidence import SIZES, enough, key_of_size, settings, size_of, value
+from replay.report.advice.memory_short import SCARCE
 from replay.report.advice.registry import Case, pitfall
 from replay.report.findings import Findings
 
@@ -51,7 +52,7 @@ def never_reached(arm: Arm, findings: Findings) -> Case | None:
     given = _given(findings.run.folder)
     found = [
         (limit, peak)
-        for limit in _limits(arm)
+        for limit in _limits(arm, short=value(findings, arm, "bound_by_blocks") >= SCARCE)
         if _stands(given, limit.key) and (peak := _peak(limit, findings)) is not None and peak < REACHED * limit.given
     ]
     if not found:
@@ -70,10 +71,11 @@ def never_reached(arm: Arm, findings: Findings) -> Case | None:
     )
 
 
-def _limits(arm: Arm) -> list[Limit]:
+def _limits(arm: Arm, *, short: bool = False) -> list[Limit]:
+    """The settings of an arm; where memory was `short`, that and not the load kept slots free."""
     engine, mode = settings(arm, "engine"), settings(arm, "mode")
     found = []
-    if (size := size_of(arm)) is not None and arm.mode in SIZES:
+    if (size := size_of(arm)) is not None and arm.mode in SIZES and not short:
         found.append(Limit(key_of_size(arm), size, "resident", "resident"))
     if (blocks := arm.cells[0].blocks) and not engine.get("memory_utilization"):
         found.append(Limit("engine.kv_blocks", blocks, "kv_use", "used"))

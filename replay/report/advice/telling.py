@@ -25,6 +25,8 @@ def advice_section(found: Sequence[Advice], findings: Findings) -> list[str]:
         return []
     lines = [f"{place}. {_whole(advice, findings)}" for place, advice in enumerate(found[:MOST], start=1)]
     note = "What costs most comes first. Each is told of the cell that it costs most, with a setting to try there."
+    if findings.repeated:
+        note += " Counts are of all repeats."
     if len(found) > MOST:
         names = enumerate_words([advice.pitfall.title.lower() for advice in found[MOST:]])
         note += f" {len(found) - MOST} more that cost less are in summary.json: {names}."
