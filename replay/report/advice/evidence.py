@@ -25,6 +25,8 @@ SIZES = {"static": "batch_size", "dynamic": "max_batch_size", "continuous": "max
 def rows(arm: Arm, table: str, *columns: str) -> pl.DataFrame:
     """Some columns of `requests` or `steps` over all repeats of an arm, in order; token times are large."""
     files = [file for cell in arm.cells for file in cell.files(table)]
+    if not files:
+        return arm.cells[0].table(table).select(columns)
     return pl.concat(pl.scan_parquet(file, glob=False).select(columns) for file in files).collect()
 
 
