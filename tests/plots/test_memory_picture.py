@@ -1,4 +1,4 @@
-"""KV memory over time, as it is drawn; the numbers behind it are in the tests of `replay.traces.describing.resident`."""
+"""KV memory over time, as it is drawn; its numbers are tested with `replay.traces.describing.resident`."""
 
 from __future__ import annotations
 

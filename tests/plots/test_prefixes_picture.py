@@ -1,4 +1,4 @@
-"""What a prefix cache would save, as it is drawn; the numbers behind it are in the tests of `replay.traces.describing.reuse`."""
+"""What a prefix cache would save, as it is drawn; its numbers are tested with `replay.traces.describing.reuse`."""
 
 from __future__ import annotations
 

@@ -27,5 +27,5 @@ def test_a_duration_is_a_sum_of_counts_with_their_units(typed, expected):
 
 @pytest.mark.parametrize("typed", ["", "20", "h", "1h30", "1x", "20 minutes", "-1s", -1, True, None, float("nan")])
 def test_what_is_no_duration_is_a_sentence(typed):
-    with pytest.raises(ExperimentError, match="^here: .* is not a duration; write "):
+    with pytest.raises(ExperimentError, match=r"^here: .* is not a duration; write "):
         nanoseconds(typed, "here")
