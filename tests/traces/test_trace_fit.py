@@ -267,3 +267,14 @@ def test_names_are_not_in_the_file_by_their_code_either(trace_of):
     told = {kind["slo"] for user in document["users"] for kind in [user, *user.get("classes", [])] if "slo" in kind}
     assert told <= {"class-1", "class-2", "class-3"}
     assert {user["name"] for user in document["users"]} <= {"user-1", "user-2", "user-3"}
+
+
+def test_who_only_joins_the_session_of_another_begins_none_of_his_own(trace_of):
+    trace = trace_of(
+        arrival_s=[0, 1, 2, 3],
+        user=["ada", "ada", "ada", None],
+        session=["talk", None, None, "talk"],
+    )
+    fit = fit_trace(trace, Wanted())
+    assert [user["name"] for user in fit.document["users"]] == ["user-1"]
+    assert "In 1 session turns are of several users: here all are of who began it." in fit.lost

@@ -132,6 +132,9 @@ def lost(frame: pl.DataFrame, users: Sequence[dict[str, Any]]) -> list[str]:
             f"In sessions prompts grow, but {shorter:.1%} of later ones are shorter than what was said before; "
             "here none is, and a session ends where it has no room left."
         )
+    talks = frame.filter(pl.col("sid").is_not_null()).group_by("sid").agg(pl.col("who").n_unique())
+    if (several := talks.filter(pl.col("who") > 1).height) > 0:
+        told.append(f"In {counted(several, 'session')} turns are of several users: here all are of who began it.")
     services = frame.select(pl.struct("priority", "slo").n_unique()).item()
     if services > MOST_SERVICES:
         told.append(f"Of {services:,} pairs of priority and class, the {MOST_SERVICES} most common stand for all.")

@@ -27,7 +27,10 @@ class Group:
 
 
 def groups(frame: pl.DataFrame, users: int) -> list[Group]:
-    """The busiest `users` one by one, then the rest of them, then what is nobody's."""
+    """The busiest `users` one by one, then the rest of them, then what is nobody's.
+
+    Who begins nothing, and only joins sessions of others, is in no group: a session is all of one user here.
+    """
     found = [Group(f"user-{who + 1}", frame.filter(pl.col("who") == who)) for who in range(users)]
     rest = frame.filter(pl.col("who") >= users)
     if rest.height:
@@ -35,7 +38,7 @@ def groups(frame: pl.DataFrame, users: int) -> list[Group]:
         zipf = round(fit_zipf(counts), 2) if len(counts) > 1 else None
         found.append(Group("others" if len(counts) > 1 else f"user-{users + 1}", rest, len(counts), zipf))
     found.append(Group(ANYONE, frame.filter(pl.col("who").is_null())))
-    return [group for group in found if group.frame.height]
+    return [group for group in found if group.frame["first"].any()]
 
 
 def fit_zipf(counts: Numbers) -> float:
