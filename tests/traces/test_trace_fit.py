@@ -278,3 +278,18 @@ def test_who_only_joins_the_session_of_another_begins_none_of_his_own(trace_of):
     fit = fit_trace(trace, Wanted())
     assert [user["name"] for user in fit.document["users"]] == ["user-1"]
     assert "In 1 session turns are of several users: here all are of who began it." in fit.lost
+
+
+def test_a_context_holds_the_longest_first_turn_and_a_kind_that_begins_nothing_is_none(trace_of):
+    trace = trace_of(
+        arrival_s=[0, 1, 2, 3],
+        prompt_tokens=[55_001, 10, 55_010, 20],
+        output_tokens=[1, 1, 1, 1],
+        session=["a", "b", "a", "b"],
+        priority=[0, 0, 7, 7],
+    )
+    (user,) = fit_trace(trace, Wanted()).document["users"]
+    assert user["sessions"]["context"] >= user["sessions"]["first"]["quantiles"][-1] + 1
+    assert "classes" not in user
+    assert user["priority"] == 0
+    assert checked_spec(fit_trace(trace, Wanted()).document, "here").users

@@ -7,7 +7,7 @@ a trace and cannot say is in `lost`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from replay.traces.fitting.kinds import MOST_SERVICES, Kind, Known, alike, kinds
 from replay.traces.fitting.people import ANYONE, Group, groups
 from replay.traces.fitting.prefixes import fit_prefixes
 from replay.traces.fitting.rows import Rows, fit_rows
-from replay.traces.fitting.sessions import conversations, grow, with_turns
+from replay.traces.fitting.sessions import Conversations, conversations, grow, with_turns
 from replay.traces.table import Trace
 from replay.traces.wording import counted
 
@@ -165,9 +165,11 @@ def user_table(rows: Rows, group: Group, frame: pl.DataFrame, known: Known, want
     table["burstiness"] = gaps.burstiness
     if gaps.family != "gamma":
         table["gaps"] = gaps.family
-    if (talk := conversations(group.frame, known)) is not None:
-        table["sessions"] = {name: value_of(value) for name, value in asdict(talk).items() if value}
     found = kinds(frame if alike(group.frame, frame) else group.frame, known)
+    if (talk := conversations(group.frame, known)) is not None:
+        if talk.context is not None:
+            talk = replace(talk, context=max(talk.context, largest_turn(talk, found, known)))
+        table["sessions"] = {name: value_of(value) for name, value in asdict(talk).items() if value}
     if len(found) == 1:
         return table | kind_table(found[0], share=False)
     return table | {"classes": [kind_table(kind, share=True) for kind in found]}
@@ -218,6 +220,13 @@ def rate_keys(edges: Wholes, counts: Numbers, *, whole: bool, shared: bool = Fal
         phases.append(many | {"lasts": f"{round(float(long), 6):.10g}s"})
     del phases[-1]["lasts"]
     return {"phases": phases}
+
+
+def largest_turn(talk: Conversations, found: Sequence[Kind], known: Known) -> int:
+    """The most tokens that a first turn of any of these kinds may come to, with its answer: a context holds them."""
+    prefixes = {each.name: each.tokens for each in known.shared}
+    most = [(talk.first or kind.prompt)[-1] + kind.output[-1] for kind in found]
+    return max(size + prefixes.get(kind.prefix or "", 0) for size, kind in zip(most, found, strict=True))
 
 
 def kind_table(kind: Kind, *, share: bool) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class Known:
 def kinds(frame: pl.DataFrame, known: Known) -> list[Kind]:
     """The kinds of these rows. What lasts for a session is counted in sessions, so that a share is of what arrives."""
     arriving = int(frame["first"].sum()) if known.grown else frame.height
-    return [kind_of(part, arriving, known) for part in parts(frame, known)]
+    found = [part for part in parts(frame, known) if not known.grown or part["first"].any()]  # others never arrive
+    return [kind_of(part, arriving, known) for part in found or [frame]]
 
 
 def parts(frame: pl.DataFrame, known: Known) -> list[pl.DataFrame]:
