@@ -21,7 +21,9 @@ import pytest
 
 SIMULATED = ["--set", "engine.kind=simulated", "--no-plots"]
 COMMAND = [sys.executable, "-m", "replay"]
-PLACE = re.compile(r"\[1/2\] continuous-fifo: \d+/8000 done, \d+ running, \d+ waiting, KV \d+ %, .* tokens/s, TTFT p50")
+PLACE = re.compile(r"\[1/2\] continuous-fifo: \d+/\d+ done, \d+ running, \d+ waiting, KV \d+ %, .* tokens/s, TTFT p50")
+
+LONG = 80_000  # requests: a cell of them lasts for seconds, on any machine long enough to be asked and stopped
 
 
 class Terminal:
@@ -83,8 +85,13 @@ class Terminal:
 @pytest.fixture
 def trace(tmp_path: Path) -> str:
     """A trace that takes a while even on a virtual clock."""
-    rows = pl.DataFrame({"arrival_ms": pl.int_range(8_000, eager=True) * 20.0})
-    file = tmp_path / "long.parquet"
+    return steady(tmp_path, 8_000)
+
+
+def steady(folder: Path, requests: int) -> str:
+    """A trace of so many requests, each 20 ms after the one before."""
+    rows = pl.DataFrame({"arrival_ms": pl.int_range(requests, eager=True) * 20.0})
+    file = folder / "long.parquet"
     rows.with_columns(prompt_tokens=pl.lit(8), output_tokens=pl.lit(4)).write_parquet(file)
     return str(file)
 
@@ -120,8 +127,8 @@ def test_a_run_is_seen_as_it_goes_on_and_leaves_a_line_for_each_cell(tmp_path: P
         assert b"\x1b[36m" in terminal.sent
 
 
-def test_a_smaller_terminal_shows_less_and_one_that_changes_is_drawn_anew(tmp_path: Path, trace: str) -> None:
-    with running(trace, tmp_path, 60, 15, NO_COLOR="1") as terminal:
+def test_a_smaller_terminal_shows_less_and_one_that_changes_is_drawn_anew(tmp_path: Path) -> None:
+    with running(steady(tmp_path, LONG), tmp_path, 60, 15, NO_COLOR="1") as terminal:
         shown = terminal.until(lambda text: re.search(r"TTFT +p50 \d", text))
         assert re.search(r"^running +\d+  [▁-█]+$", shown, re.MULTILINE), "no remark beside the figure"
         terminal.resize(100, 30)
@@ -135,8 +142,8 @@ def test_a_smaller_terminal_shows_less_and_one_that_changes_is_drawn_anew(tmp_pa
         assert not re.search(rb"\x1b\[[\d;]*m", terminal.sent), "NO_COLOR"
 
 
-def test_ctrl_c_leaves_the_last_frame_and_says_below_what_is_kept(tmp_path: Path, trace: str) -> None:
-    with running(trace, tmp_path, 80, 40) as terminal:
+def test_ctrl_c_leaves_the_last_frame_and_says_below_what_is_kept(tmp_path: Path) -> None:
+    with running(steady(tmp_path, LONG), tmp_path, 80, 40) as terminal:
         before = termios.tcgetattr(terminal.theirs)
         terminal.until(lambda text: re.search(r"TTFT +p50 \d", text))
         terminal.process.send_signal(signal.SIGINT)
@@ -154,8 +161,8 @@ def test_ctrl_c_leaves_the_last_frame_and_says_below_what_is_kept(tmp_path: Path
         assert places == sorted(places)
 
 
-def test_who_asks_by_a_signal_gets_a_line_below_the_view(tmp_path: Path, trace: str) -> None:
-    with running(trace, tmp_path, 120, 40) as terminal:
+def test_who_asks_by_a_signal_gets_a_line_below_the_view(tmp_path: Path) -> None:
+    with running(steady(tmp_path, LONG), tmp_path, 120, 40) as terminal:
         terminal.until(lambda text: re.search(r"TTFT +p50 \d", text))
         terminal.process.send_signal(signal.SIGUSR1)
         shown = terminal.until(lambda text: PLACE.search(text) and text.count("cells done") == 2)
@@ -169,9 +176,10 @@ def test_who_asks_by_a_signal_gets_a_line_below_the_view(tmp_path: Path, trace: 
 
 @pytest.mark.parametrize("options", [[], ["-q"]], ids=["plain", "quiet"])
 def test_without_a_terminal_there_are_plain_lines_and_when_quiet_only_what_is_asked_for(
-    tmp_path: Path, trace: str, options: list[str]
+    tmp_path: Path, options: list[str]
 ) -> None:
     run = tmp_path / "run"
+    trace = steady(tmp_path, LONG)
     process = subprocess.Popen(
         [*COMMAND, *options, "run", "--trace", trace, "--mode", "continuous", "--policy", "fifo", "--policy", "sjf",
          *SIMULATED, "--output", str(run)],
@@ -193,14 +201,14 @@ def test_without_a_terminal_there_are_plain_lines_and_when_quiet_only_what_is_as
         rest = process.communicate(timeout=60)[1]
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     assert process.returncode == 143
     assert "\x1b" not in "".join(lines) + rest
     if options:
         assert lines == []
         assert rest.splitlines() == ["", "replay: stopping; what was measured is kept (again after 2 s: at once)"]
     else:
-        assert "8,000 requests over" in lines[0]
+        assert "80,000 requests over" in lines[0]
         assert "[1/2] continuous-fifo: " in rest
         assert "(interrupted)" in rest
 

@@ -60,6 +60,7 @@ def test_an_exponent_is_found_again():
 
 def test_the_busiest_stand_alone_and_the_others_together():
     frame = pl.DataFrame({"who": [0] * 5 + [1] * 3 + [2] * 2 + [3] + [None]}, schema={"who": pl.UInt32()})
+    frame = frame.with_columns(first=pl.lit(True))
     found = [(group.name, group.frame.height, group.copies) for group in groups(frame, 2)]
     assert found == [("user-1", 5, 1), ("user-2", 3, 1), ("others", 3, 2), ("anyone", 1, 1)]
 
