@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from silent import Silent
 
 from replay.experiment.document import merged, parse_setting
-from replay.experiment.grid import Cell
 from replay.experiment.loading import load_experiment
-from replay.replayer import Progress
 from replay.report.advice import Advice, advise
 from replay.report.findings import find
 from replay.results import read_run
@@ -21,22 +20,6 @@ from replay.stopping import Stop
 from replay.traces.wording import toml_text
 
 COST = {"fixed_ms": 10.0, "prefill_ms": 0.05, "decode_ms": 0.2, "context_ms": 0.0}
-
-
-class Nobody:
-    """Shows nothing."""
-
-    def cell_started(self, number: int, total: int, cell: Cell) -> None:
-        pass
-
-    def progressed(self, progress: Progress) -> None:
-        pass
-
-    def cell_ended(self, cell: Cell, entry: dict[str, Any]) -> None:
-        pass
-
-    def remark(self, text: str) -> None:
-        pass
 
 
 def trace(folder: Path, arrivals_ms: Sequence[float], prompt: Sequence[int], output: Sequence[int], **more: Any) -> str:
@@ -68,7 +51,7 @@ def tried(run: Path, advice: Advice, folder: Path) -> Path:
 
 def _run(folder: Path, document: dict[str, Any]) -> Path:
     experiment = load_experiment(document, "e.toml")
-    return Runner(experiment, open_traces(experiment), Nobody(), Stop()).run(folder).folder
+    return Runner(experiment, open_traces(experiment), Silent(), Stop()).run(folder).folder
 
 
 def advice(run: Path) -> dict[str, Advice]:

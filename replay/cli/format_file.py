@@ -13,8 +13,9 @@ from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any
 
+from replay.cli import own_file
 from replay.cli.installed import load_installed
-from replay.cli.own_file import find, imported, is_file, split
+from replay.cli.own_file import find, imported, is_file, registered, split
 from replay.errors import ExperimentError
 from replay.registry import nearest
 from replay.traces.formats import formats
@@ -59,17 +60,11 @@ def adopt(point: EntryPoint, found: object) -> None:
 
 def register(entry: Any, where: str, name: str) -> str:
     """The name of a format in the registry, under which it is registered now unless it was."""
-    for known in formats:
-        if formats[known] is entry:
-            return known
+    if (known := registered(formats, entry)) is not None:
+        return known
     if not is_format(entry):
         raise ExperimentError(f"{where} is no format; {OWES}")
-    if not entry.__doc__ or entry.__doc__.startswith(f"{entry.__name__}("):  # what @dataclass writes of itself
-        raise ExperimentError(f"{where} has no docstring; its first line is what `replay trace formats` lists")
-    if name in formats:
-        raise ExperimentError(f"{where}: the name {name!r} is taken by another format; give this one another")
-    formats.register(name)(entry)
-    return name
+    return own_file.register(formats, entry, name, where, "what `replay trace formats` lists")
 
 
 def is_format(value: object) -> bool:

@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from replay.errors import ExperimentError
+from replay.registry import Registry
 
 
 def is_file(spec: str) -> bool:
@@ -61,6 +63,22 @@ def imported(file: Path) -> ModuleType:
         del sys.modules[name]
         raise ExperimentError(where(fault, file)) from fault
     return module
+
+
+def registered(registry: Registry[Any], entry: Any) -> str | None:
+    """The name under which it is registered already."""
+    return next((name for name in registry if registry[name] is entry), None)
+
+
+def register(registry: Registry[Any], entry: Any, name: str, label: str, docstring: str) -> str:
+    """Register it under `name`; `label` tells where it is, and `docstring` what the first line of that is for."""
+    if not entry.__doc__ or entry.__doc__.startswith(f"{entry.__name__}("):  # what @dataclass writes of itself
+        raise ExperimentError(f"{label} has no docstring; its first line is {docstring}")
+    if name in registry:
+        kind = registry.kind.split()[-1]
+        raise ExperimentError(f"{label}: the name {name!r} is taken by another {kind}; give this one another")
+    registry.register(name)(entry)
+    return name
 
 
 def where(fault: BaseException, file: Path) -> str:

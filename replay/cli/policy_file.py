@@ -10,7 +10,8 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
-from replay.cli.own_file import find, imported, split
+from replay.cli import own_file
+from replay.cli.own_file import find, imported, registered, split
 from replay.errors import ExperimentError
 from replay.registry import nearest
 from replay.scheduler import Policy, policies
@@ -29,19 +30,12 @@ def load_policy(spec: str, folder: Path | None = None) -> str:
 
 def register(entry: type[Policy], where: str, name: str | None = None) -> str:
     """The name of a policy in the registry, under which it is registered now unless it was: `name`, or its class's."""
-    for known in policies:
-        if policies[known] is entry:
-            return known
+    if (known := registered(policies, entry)) is not None:
+        return known
     label = f"{where}: class {entry.__name__}"
-    name = name or entry.__name__
     if "__dataclass_params__" not in entry.__dict__:
         raise ExperimentError(f"{label} is no dataclass, so its options would be lost; put @dataclass above it")
-    if not entry.__doc__ or entry.__doc__.startswith(f"{entry.__name__}("):  # what @dataclass writes of itself
-        raise ExperimentError(f"{label} has no docstring; its first line is the rule, in one sentence")
-    if name in policies:
-        raise ExperimentError(f"{label}: the name {name!r} is taken by another policy; give this one another")
-    policies.register(name)(entry)
-    return name
+    return own_file.register(policies, entry, name or entry.__name__, label, "the rule, in one sentence")
 
 
 def adopt(point: EntryPoint, found: object) -> None:

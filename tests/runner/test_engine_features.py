@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from test_runner import Silent
+from silent import Silent
 
 import policies as _registered  # noqa: F401  # importing it registers every policy
 from replay.clock import VirtualClock

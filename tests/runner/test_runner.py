@@ -11,34 +11,18 @@ from typing import Any
 
 import polars as pl
 import pytest
+from silent import Silent
 
 import policies as _registered  # noqa: F401  # importing it registers every policy
 from replay.errors import OutputError
 from replay.experiment.grid import Cell
 from replay.experiment.loading import Choice, Experiment, load_experiment
-from replay.replayer import Progress
 from replay.request import Request
 from replay.run_folder import claim_folder
 from replay.run_outcome import Run
 from replay.runner import Runner, open_traces
 from replay.scheduler import Ordered, Policy, Step
 from replay.stopping import Stop
-
-
-class Silent:
-    """Shows nothing."""
-
-    def cell_started(self, number: int, total: int, cell: Cell) -> None:
-        pass
-
-    def progressed(self, progress: Progress) -> None:
-        pass
-
-    def cell_ended(self, cell: Cell, entry: dict[str, Any]) -> None:
-        pass
-
-    def remark(self, text: str) -> None:
-        pass
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from replay.traces.generate import generate_trace
 from replay.traces.reading import read_trace
 from replay.traces.table import Trace
 
@@ -38,6 +39,18 @@ def parquet(tmp_path: Path) -> Writer:
 def trace_of(parquet: Writer) -> Reader:
     """`trace_of(**columns)` is the trace that these columns make, as it is read from a file."""
     return lambda *arguments, **columns: read_trace(parquet(*arguments, **columns))
+
+
+@pytest.fixture
+def generated(tmp_path: Path) -> Callable[[str], Trace]:
+    """`generated(text)` is the trace of a specification of that text."""
+
+    def generate(text: str) -> Trace:
+        path = tmp_path / "spec.toml"
+        path.write_text(text)
+        return generate_trace(path)
+
+    return generate
 
 
 @pytest.fixture

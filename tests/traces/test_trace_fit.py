@@ -27,16 +27,6 @@ from replay.traces.reading import read_trace
 NAMES = st.text("αβγδ", min_size=3, max_size=5)  # letters that the file has for no other reason
 
 
-@pytest.fixture
-def generated(tmp_path):
-    def generate(text: str):
-        path = tmp_path / "given.toml"
-        path.write_text(text)
-        return generate_trace(path)
-
-    return generate
-
-
 def found_line(found, subject):
     return next(line for line in found.comparison.lines if line.subject == subject)
 

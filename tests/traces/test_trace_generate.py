@@ -17,16 +17,6 @@ SAMPLE = Path(__file__).parents[2] / "traces" / "sample.toml"
 USER = '[[users]]\nname = "a"\nprompt = { median = 8, most = 9 }\noutput = { median = 5, most = 9 }\n'
 
 
-@pytest.fixture
-def generated(tmp_path):
-    def generate(text: str):
-        path = tmp_path / "spec.toml"
-        path.write_text(text)
-        return generate_trace(path)
-
-    return generate
-
-
 def test_the_sample_is_made_again_exactly():
     sample, again = read_trace(SAMPLE.with_suffix(".parquet")), generate_trace(SAMPLE)
     assert_frame_equal(again.frame, sample.frame)

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 from replay.errors import ExperimentError
-from replay.traces.generate import generate_trace
 
 CLASSES = """
 duration = "10s"
@@ -37,13 +36,9 @@ prefix = "long"
 
 
 @pytest.fixture
-def generated(tmp_path):
-    def generate(text: str):
-        path = tmp_path / "spec.toml"
-        path.write_text(text)
-        return generate_trace(path).frame
-
-    return generate
+def generated(generated):
+    """The rows alone."""
+    return lambda text: generated(text).frame
 
 
 def test_a_class_has_lengths_and_a_prefix_of_its_own(generated):

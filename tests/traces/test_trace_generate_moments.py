@@ -16,7 +16,6 @@ import polars as pl
 import pytest
 
 from replay.clock import NANOSECONDS
-from replay.traces.generate import generate_trace
 from replay.traces.generating.gaps import FAMILIES, weibull_shape
 from replay.traces.generating.lengths import Lengths, Times
 from replay.traces.generating.patterns import OnOff
@@ -28,16 +27,6 @@ from replay.traces.writing import write_trace
 ERRORS = 4
 FIXED = "prompt = 4\noutput = 2\n"
 USER = f'[[users]]\nname = "a"\n{FIXED}'
-
-
-@pytest.fixture
-def generated(tmp_path):
-    def generate(text: str) -> Trace:
-        path = tmp_path / "spec.toml"
-        path.write_text(text)
-        return generate_trace(path)
-
-    return generate
 
 
 def times(trace: Trace, origin: str = "z") -> pl.Series:

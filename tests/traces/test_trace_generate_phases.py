@@ -23,13 +23,9 @@ USER = f'[[users]]\nname = "a"\n{FIXED}'
 
 
 @pytest.fixture
-def generated(tmp_path):
-    def generate(text: str) -> pl.DataFrame:
-        path = tmp_path / "spec.toml"
-        path.write_text(text)
-        return generate_trace(path).frame
-
-    return generate
+def generated(generated):
+    """The rows alone."""
+    return lambda text: generated(text).frame
 
 
 def seconds(phases: list[Phase], expected: list[float], start: float, stop: float) -> list[float]:

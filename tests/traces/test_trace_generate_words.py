@@ -15,27 +15,15 @@ from replay.arrivals import Arrivals
 from replay.clock import NANOSECONDS
 from replay.errors import ExperimentError
 from replay.traces.describing.describe import describe
-from replay.traces.generate import generate_trace
 from replay.traces.generating.arrivals import arrivals
 from replay.traces.generating.patterns import Diurnal, Spike
 from replay.traces.generating.population import members
 from replay.traces.generating.rates import Piece, crossings, multiplied
 from replay.traces.generating.specification import checked_spec
-from replay.traces.table import Trace
 from replay.traces.workload import workload
 
 USER = '[[users]]\nname = "a"\nprompt = 20\noutput = 7\n'
 SECOND = float(NANOSECONDS)
-
-
-@pytest.fixture
-def generated(tmp_path):
-    def generate(text: str) -> Trace:
-        path = tmp_path / "spec.toml"
-        path.write_text(text)
-        return generate_trace(path)
-
-    return generate
 
 
 def piece(seconds: float, rate: float, at_end: float | None = None) -> Piece:

@@ -25,24 +25,23 @@ import polars as pl
 
 from replay.errors import ExperimentError, TraceError
 from replay.registry import nearest
-from replay.traces.arrival import arrival_form, arrival_nanoseconds
 from replay.traces.faults import ROW
 from replay.traces.foreign.columnar import scan_columns
-from replay.traces.foreign.delimited import UNITS, elapsed, scan_csv
+from replay.traces.foreign.delimited import scan_csv
 from replay.traces.foreign.dotted import members, paths, written
+from replay.traces.foreign.ended import TOOK, parse_took, started, took_field
 from replay.traces.foreign.glimpse import Glimpse, glimpse
 from replay.traces.foreign.json_objects import objects, streamed
 from replay.traces.foreign.mapping import NEEDED, asked, field_of, is_arrival, matched, parse_map, parse_pairs
 from replay.traces.foreign.opening import UNREADABLE, open_text
 from replay.traces.formats import formats
-from replay.traces.source import BROKEN, Field, Raw, Source, files_below
+from replay.traces.source import BROKEN, Raw, Source, files_below
 from replay.traces.table import COLUMNS, HashScope, HashTail
 from replay.traces.wording import listed
 
 HASHES = dict.fromkeys(("hash_ids", "block_hashes", "total_hashes"), "prefix_hashes")  # as others name them
 LOOKED = 1_000  # objects of a JSON file whose names are taken for those of all
 AS_TEXT = json.JSONDecoder(parse_float=str, parse_int=str)
-TOOK = "__took"
 SEPARATORS = f"{string.punctuation} \t\x01\x1f".replace('"', "")
 
 
@@ -74,9 +73,7 @@ class Table:
     def __post_init__(self) -> None:
         parse_map(self.map)
         parse_pairs(self.keep, "keep", "COLUMN=VALUE, such as status=200")
-        words = self.took.split()
-        if words and (len(words) < 2 or words[-1] not in UNITS):
-            raise ExperimentError(f"took: {self.took!r} is not a column and its unit, such as 'request_time s'")
+        parse_took(self.took)
         if self.separator is not None and (len(self.separator) != 1 or self.separator not in SEPARATORS):
             raise ExperimentError(f"separator: {self.separator!r} is not one character such as , ; | or a tab")
 
@@ -93,8 +90,7 @@ class Table:
     @cached_property
     def duration(self) -> tuple[str, str] | None:
         """The column that says how long requests took, and its unit."""
-        *words, unit = self.took.split() or [""]
-        return (" ".join(words), unit) if words else None
+        return parse_took(self.took)
 
     @cached_property
     def wanted(self) -> list[str]:
@@ -222,24 +218,6 @@ def begins_as_json(file: Path) -> bool:
 def other_than(column: str, values: list[str]) -> pl.Expr:
     """Whether a row has none of these values; no text is an empty one."""
     return ~pl.col(column).cast(pl.String).str.strip_chars().fill_null("").is_in(values)
-
-
-def took_field(column: str, unit: str, schema: pl.Schema) -> Field:
-    """How long requests took, as whole nanoseconds."""
-    if schema[column] == pl.String:
-        return elapsed(column, unit)
-    if not schema[column].is_numeric():
-        raise TraceError(f"the column {column!r} is {schema[column]}, but must be numbers ({unit})")
-    return Field(column, (pl.col(column) * UNITS[unit]).round().cast(pl.Int64, strict=False), f"a number ({unit})")
-
-
-def started(source: Source) -> Source:
-    """The source with the time at which each request came, in place of the time at which it ended."""
-    form = arrival_form(source.rows.collect_schema(), source.path)
-    came = arrival_nanoseconds(form)[0] - pl.col(TOOK)
-    source.rows = source.rows.with_columns(came.cast(pl.Datetime("ns")).alias("arrival"))
-    source.rows = source.rows.drop(TOOK, *({form.column} - {"arrival"}))
-    return source
 
 
 def meant(names: list[str], chosen: Mapping[str, str]) -> list[str]:
