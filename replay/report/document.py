@@ -100,7 +100,6 @@ def _picture(pictures: Mapping[str, str], name: str) -> str:
 def results(findings: Findings, trace: str) -> list[str]:
     """The tables of one trace."""
     found, values = findings.of(trace), findings.values
-    contrasts = findings.contrasts[trace]
     parts = [
         "\n".join(f"- {sentence}" for sentence in in_words(findings, trace)),
         MANY if many(found) else "",
@@ -116,12 +115,22 @@ def results(findings: Findings, trace: str) -> list[str]:
         "### How requests ended",
         arm_table(OUTCOMES, found, values, mark=False),
     ]
+    parts += differences(findings, trace)
+    parts += ["### Who pays", *who_pays(findings, trace)]
+    parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]
+    parts += utilisation(findings, trace)
+    return parts
+
+
+def differences(findings: Findings, trace: str) -> list[str]:
+    """Swept settings, policies and modes of a trace against each other."""
+    contrasts, found, parts = findings.contrasts[trace], findings.of(trace), []
     if contrasts.swept:
         parts += [
             "### Settings compared\n\nBy goodput, then by output tokens/s. The best in bold, where one may be named.",
             swept(findings, trace),
         ]
-    chosen = few(findings.arms, values)
+    chosen = few(findings.arms, findings.values)
     modes = [pair for pair in contrasts.modes if pair.base.policy in chosen.policies]
     if contrasts.policies:
         base = contrasts.policies[0].base.policy
@@ -136,10 +145,12 @@ def results(findings: Findings, trace: str) -> list[str]:
             f"Of {chosen.left_out}." if chosen.left_out else "",
             contrast_table(modes, "setting"),
         ]
-    parts += ["### Who pays", *(table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by)))]
-    parts += ["### What the engine did", arm_table(ENGINE, found, values, mark=False)]
-    parts += utilisation(findings, trace)
     return parts
+
+
+def who_pays(findings: Findings, trace: str) -> list[str]:
+    """The tables by user, priority, class and length."""
+    return [table for by in BREAKDOWNS[1:] if (table := breakdown(findings, trace, by))]
 
 
 def validity(findings: Findings, problems: Sequence[str]) -> str:
