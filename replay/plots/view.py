@@ -112,13 +112,16 @@ class View:
         return "\n".join(fill(text, LINE) for text in (few, "; ".join(remarks)) if text) or None
 
 
-def views(run: Run, measured: Measured) -> list[View]:
-    """A view for each trace; policies look alike in all of them, and of many the same few are shown."""
+def views(run: Run, measured: Measured, *, every_policy: bool = False) -> list[View]:
+    """A view for each trace; policies look alike in all of them, and of many the same few are shown.
+
+    With `every_policy` all are: where a reader can hide some. The few look as they do in a picture.
+    """
     every, values = arms(run), Values(measured.summary)
     chosen = few(every, values)
-    found = [arm for arm in every if arm.policy in chosen.policies]
-    ran = [cell.named_policy for cell in run.cells]
-    marks = policy_marks(ran if chosen.left_out is None else chosen.policies)
+    names = [cell.named_policy for cell in run.cells] if chosen.left_out is None else chosen.policies
+    marks = policy_marks([*names, *(arm.policy for arm in every)] if every_policy else names)
+    found = [arm for arm in every if arm.policy in marks]
     return [
         View(
             run,
@@ -131,7 +134,7 @@ def views(run: Run, measured: Measured) -> list[View]:
             list(marks),
             list(dict.fromkeys(arm.setting for arm in found if arm.trace == trace)),
             marks,
-            chosen.left_out,
+            None if every_policy else chosen.left_out,
         )
         for trace in dict.fromkeys(arm.trace for arm in found)
     ]
