@@ -20,8 +20,11 @@ class Column:
     statistic: str
     write: Callable[[float | None], str] = milliseconds
 
+    def value(self, arm: Arm, values: Values) -> float | None:
+        return values.value(arm, self.metric, self.statistic)
+
     def text(self, arm: Arm, values: Values) -> str:
-        return self.write(values.value(arm, self.metric, self.statistic))
+        return self.write(self.value(arm, values))
 
 
 LATENCY = [
@@ -93,12 +96,20 @@ def best(column: Column, found: Sequence[Arm], values: Values) -> str | None:
 
     Arms that are invalid or partial take no part.
     """
-    better = metrics[column.metric].better
-    found = [arm for arm in found if not arm.mark]
-    known = [value for arm in found if (value := values.value(arm, column.metric, column.statistic)) is not None]
-    if better is None or len({column.write(value) for value in known}) < 2:
+    return _end(column, found, values, lowest=metrics[column.metric].better == "lower")
+
+
+def worst(column: Column, found: Sequence[Arm], values: Values) -> str | None:
+    """How the worst value of a column is written, by the same rule."""
+    return _end(column, found, values, lowest=metrics[column.metric].better == "higher")
+
+
+def _end(column: Column, found: Sequence[Arm], values: Values, *, lowest: bool) -> str | None:
+    sound = [arm for arm in found if not arm.mark]
+    known = [value for arm in sound if (value := column.value(arm, values)) is not None]
+    if metrics[column.metric].better is None or len({column.write(value) for value in known}) < 2:
         return None
-    return column.write(min(known) if better == "lower" else max(known))
+    return column.write(min(known) if lowest else max(known))
 
 
 def defined(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
@@ -106,7 +117,7 @@ def defined(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> 
     return [
         column
         for column in columns
-        if any(values.value(arm, column.metric, column.statistic) is not None for arm in found)
+        if any(column.value(arm, values) is not None for arm in found)
     ]
 
 
