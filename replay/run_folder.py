@@ -19,6 +19,20 @@ from replay.errors import OutputError
 from replay.whole_files import replace_file
 
 MANIFEST = "manifest.json"
+FILES = {
+    MANIFEST: "what was run, on what, with which traces, and how each cell ended",
+    "experiment.toml": "the experiment as run, with what the command line added",
+    "cells/CELL/requests.parquet": "a row for each request: its stamps, its tokens, how it ended",
+    "cells/CELL/steps.parquet": "a row for each step: when it was, what it computed, what bound it",
+    "cells/CELL/spans.parquet": "who held which batch slot when, doing what",
+    "summary.parquet": "every metric of every cell and group, one value a row",
+    "summary.csv": "the same as text",
+    "summary.json": "the same nested, with verdict, advice, definitions and comparisons",
+    "comparison.md": "the report",
+    "plots/*.png": "its pictures",
+    "plots/*.svg": "the same for papers",
+}
+"""What a run leaves. While a cell runs its rows lie in numbered part files; a file under its final name is complete."""
 
 
 @dataclass(slots=True, frozen=True)

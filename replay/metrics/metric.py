@@ -39,6 +39,7 @@ class Metric:
     expression: pl.Expr
     count: pl.Expr
     grouped: bool  # whether it has a meaning for a group of requests
+    module: str  # where it is declared: metrics of one theme stand in one module
 
     @property
     def statistic(self) -> str:
@@ -72,6 +73,7 @@ def metric(
             expression=expression(),
             count=pl.len() if count is None else count,
             grouped=grouped and table == "requests",
+            module=expression.__module__,
         )
         metrics.register(name)(entry)
         return expression

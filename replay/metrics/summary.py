@@ -23,11 +23,27 @@ SUMMARY = pl.Schema(
     {
         **LABELS,
         **dict.fromkeys(("by", "group", "metric", "statistic"), pl.String),
-        "value": pl.Float64,  # null: not defined
-        "n": pl.Int64,  # the values that it rests on
+        "value": pl.Float64,
+        "n": pl.Int64,
         "unit": pl.String,
     }
 )
+COLUMNS = {
+    "cell": "name of the cell",
+    "trace": "name of the trace as replayed",
+    "mode": "name of the batching mode",
+    "policy": "name of the policy",
+    "variant": "the settings that a sweep gave the cell",
+    "repeat": "which repeat it is, from 0",
+    "by": "what the requests are grouped by: all, user, priority, class or length",
+    "group": "which group of these it is",
+    "metric": "name of the metric",
+    "statistic": "what is said of its values: value or count of an aggregate, else one of a distribution",
+    "value": "the figure, in the metric's unit; null: not defined",
+    "n": "the values that it rests on",
+    "unit": "the metric's unit",
+}
+"""What each column of the summary means."""
 FACTS = {
     **{"row": pl.Int64, "user": pl.String, "arrival": pl.Float64, "due": pl.Float64, "status": pl.String},
     **{f"group_{by}": pl.String for by in BREAKDOWNS[1:]},
