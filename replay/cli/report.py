@@ -19,16 +19,19 @@ import click
     show_default=True,
     help="What is printed: the verdict and the main table, all of comparison.md, or all of summary.json.",
 )
+@click.option("--open", "in_browser", is_flag=True, help="Open report.html in the browser when it is written.")
 @click.pass_obj
-def report(options: dict[str, Any] | None, run: Path, plots: bool, form: str) -> None:
+def report(options: dict[str, Any] | None, run: Path, plots: bool, form: str, in_browser: bool) -> None:
     """Rebuild the report of RUN, the folder of a run, and print its main table.
 
-    Writes summary.parquet, summary.csv, summary.json, comparison.md and plots/ into RUN. It reads only the manifest
-    and the Parquet files there, so a run that was interrupted or killed has a report too, which says so.
+    Writes report.html, comparison.md, summary.parquet, summary.csv, summary.json and plots/ into RUN. It reads only the
+    manifest and the Parquet files there, so a run that was interrupted or killed has a report too, which says so.
+    report.html is one file that needs nothing else: send it to whom you like.
 
     \b
     Examples:
       replay report outputs/busy-quarter-20260102-030405
+      replay report outputs/busy-quarter-20260102-030405 --open
       replay report outputs/busy-quarter-20260102-030405 --no-plots --format json
     """
     from replay.report import write_report
@@ -44,3 +47,5 @@ def report(options: dict[str, Any] | None, run: Path, plots: bool, form: str) ->
     if not (options or {}).get("quiet"):
         for file in written.files:
             click.echo(str(file), err=True)
+    if in_browser:
+        click.launch(str((run / "report.html").resolve()))

@@ -142,7 +142,7 @@ def _finish(run: Run, *, quiet: bool, strict: bool, plots: bool) -> int:
     click.echo(report.table)
     if report.advice:
         click.echo("\n" + "\n".join(report.advice))
-    say(f"report: {run.folder / 'comparison.md'}")
+    say(f"report: {run.folder / 'report.html'}")
     for sentence in [*report.problems, *run.failures(), *run.doubts()]:
         say(f"replay: {sentence}")
     return 1 if run.failures() or (strict and run.doubts()) else 0

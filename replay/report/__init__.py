@@ -1,8 +1,9 @@
-"""Writes what a run shows: summary tables, JSON, the Markdown report and the pictures, from its Parquet alone."""
+"""Writes what a run shows: summary tables, JSON, the report as a page and as Markdown, the pictures, from its Parquet
+alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from replay.plots import draw_all
 from replay.report.advice import advise, in_short
 from replay.report.document import document
 from replay.report.findings import Findings, find
+from replay.report.page import page
 from replay.report.strict_json import summary_json
 from replay.report.tables import headline
 from replay.report.verdict import verdict
@@ -34,7 +36,7 @@ class ReportFiles:
 
 
 def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
-    """Write summary.parquet, .csv and .json, comparison.md and plots/ into the folder of a run.
+    """Write summary.parquet, .csv and .json, comparison.md, report.html and plots/ into the folder of a run.
 
     Each file is written under another name and then renamed, so none is ever half there. A plot that fails is a
     sentence in `problems` and loses nothing else. OutputError when there is no run, or its folder cannot be written.
@@ -47,17 +49,18 @@ def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
         "summary.parquet": lambda path: summary.write_parquet(path),
         "summary.csv": lambda path: summary.write_csv(path),
         "summary.json": _text(summary_json(findings, sentences, advice)),
-        "comparison.md": _text(document(findings, _drawn(run_folder), advice=advice)),
+        "comparison.md": _text(document(findings, _links(_pictures(run_folder)), advice=advice)),
     }
-    files = [run_folder / name for name in contents]
-    for file in files:
-        replace_file(file, contents[file.name])
-    problems: list[str] = []
+    for name, write in contents.items():
+        replace_file(run_folder / name, write)
+    pictures, problems = _pictures(run_folder), list[str]()
     if plots:
         pictures, problems = draw_all(run, findings.measured, run_folder / "plots")
-        links = {picture.stem: f"plots/{picture.name}" for picture in pictures if picture.suffix == ".png"}
-        replace_file(run_folder / "comparison.md", _text(document(findings, links, problems, advice)))
-        files += pictures
+        replace_file(run_folder / "comparison.md", _text(document(findings, _links(pictures), problems, advice)))
+    html, undrawn = page(findings, advice, [f"plots/{picture.name}" for picture in pictures], problems)
+    replace_file(run_folder / "report.html", _text(html))
+    problems += undrawn
+    files = [run_folder / "report.html", *(run_folder / name for name in contents), *(pictures if plots else [])]
     table = "\n\n".join(
         (f"{trace}\n" if len(findings.traces) > 1 else "") + headline(findings.of(trace), findings.values)
         for trace in findings.traces
@@ -71,9 +74,13 @@ def plain(sentence: str) -> str:
     return sentence.replace("**", "")
 
 
-def _drawn(run_folder: Path) -> dict[str, str]:
+def _pictures(run_folder: Path) -> list[Path]:
     """The pictures of an earlier report, which one without plots leaves as they are."""
-    return {path.stem: f"plots/{path.name}" for path in sorted((run_folder / "plots").glob("*.png"))}
+    return sorted(path for path in (run_folder / "plots").glob("*.*") if path.suffix in (".png", ".svg"))
+
+
+def _links(pictures: Sequence[Path]) -> dict[str, str]:
+    return {path.stem: f"plots/{path.name}" for path in pictures if path.suffix == ".png"}
 
 
 def _text(content: str) -> Callable[[Path], object]:

@@ -23,7 +23,7 @@ def advice_section(found: Sequence[Advice], findings: Findings) -> list[str]:
     """The parts of this section; none where there is nothing to advise."""
     if not found:
         return []
-    lines = [f"{place}. {_whole(advice, findings)}" for place, advice in enumerate(found[:MOST], start=1)]
+    lines = [f"{place}. {text}" for place, text in enumerate(told_of_advice(found[:MOST], findings), start=1)]
     note = "What costs most comes first. Each is told of the cell that it costs most, with a setting to try there."
     if findings.repeated:
         note += " Counts are of all repeats."
@@ -31,6 +31,11 @@ def advice_section(found: Sequence[Advice], findings: Findings) -> list[str]:
         names = enumerate_words([advice.pitfall.title.lower() for advice in found[MOST:]])
         note += f" {len(found) - MOST} more that cost less are in summary.json: {names}."
     return ["## Advice", note, "\n".join(lines)]
+
+
+def told_of_advice(found: Sequence[Advice], findings: Findings) -> list[str]:
+    """Each piece whole, the costliest first."""
+    return [_whole(advice, findings) for advice in found]
 
 
 def in_short(found: Sequence[Advice], findings: Findings) -> list[str]:

@@ -1,0 +1,234 @@
+"""What the page says, part by part, from a run's findings. How it looks is the template's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from replay.metrics.few import few
+from replay.metrics.notation import plural
+from replay.plots.view import KNOWN, OTHERS, View, views
+from replay.report.advice import Advice, told_of_advice
+from replay.report.charts import Chart, charts
+from replay.report.document import RULES, definitions, differences, validity, who_pays
+from replay.report.findings import Findings
+from replay.report.gist import gist
+from replay.report.isolation import isolation_section
+from replay.report.loads import sections
+from replay.report.page.blobs import packed_json
+from replay.report.page.prose import prose, sentence
+from replay.report.page.tables import Table, tables
+from replay.report.regime import regime
+from replay.report.service import fairness_tables
+from replay.report.sessions import session_table
+from replay.report.utilisation import utilisation
+from replay.report.verdict import in_words, verdict
+from replay.report.what_was_run import what_was_run
+
+SYMBOLS = {
+    **{"o": "circle", "^": "triangle-up", "s": "square", "D": "diamond", "v": "triangle-down", "P": "cross", "X": "x"},
+    **{"<": "triangle-left", ">": "triangle-right", "p": "pentagon", "h": "hexagon", "*": "star", "d": "diamond-tall"},
+}
+"""Markers of the pictures by their names in Plotly."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+"""Where colours come round again."""
+MOST_ADVICE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A chart's place in the page: what the template writes around it. What it draws is in the blob of this name."""
+
+    blob: str
+    title: str
+    note: str
+    choice: str
+    variants: list[str]
+    linked: str
+    height: int
+    wide: bool
+    files: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceContent:
+    """The part of the page that one trace has."""
+
+    place: int
+    name: str
+    words: Markup
+    tables: list[Table]
+    frames: list[Frame]
+    chapters: list[tuple[str, Markup]]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """All of the page. `blobs` are packed; `facts` is what its script must know."""
+
+    title: str
+    created: str
+    machine: str
+    badges: list[tuple[str, str]]  # what to know at once, and how bad: note, warn, bad
+    gist: list[Markup]
+    verdict: Markup
+    advice: list[Markup]
+    more_advice: list[Markup]
+    loads: Markup
+    traces: list[TraceContent]
+    ran: Markup
+    experiment: str
+    validity: Markup
+    definitions: Markup
+    rules: Markup
+    pictures: list[str]
+    facts: Mapping[str, Any]
+    blobs: Mapping[str, str] = field(repr=False)
+    undrawn: list[str]
+
+
+def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str], problems: Sequence[str]) -> Content:
+    """`pictures` are the files of the static ones, from the run's folder on; `problems` what could not be drawn."""
+    run, told = findings.run, told_of_advice(advice, findings)
+    blobs: dict[str, str] = {}
+    undrawn: list[str] = []
+    parts = []
+    for place, view in enumerate(views(run, findings.measured, every_policy=True)):
+        frames = _frames(view, findings, place, pictures, blobs, undrawn)
+        parts.append(_trace(findings, view.trace, place, frames))
+    manifest = run.manifest
+    return Content(
+        title=run.name,
+        created=str(manifest.get("created") or ""),
+        machine=_machine(manifest.get("hardware") or {}),
+        badges=_badges(findings),
+        gist=[sentence(text) for text in gist(findings)],
+        verdict=prose("\n".join(f"- {text}" for text in verdict(findings))),
+        advice=[sentence(text) for text in told[:MOST_ADVICE]],
+        more_advice=[sentence(text) for text in told[MOST_ADVICE:]],
+        loads=prose(sections(findings)),
+        traces=parts,
+        ran=prose(what_was_run(findings)),
+        experiment=_experiment(findings),
+        validity=prose(validity(findings, [*problems, *undrawn])),
+        definitions=prose(definitions()),
+        rules=prose(RULES),
+        pictures=list(pictures),
+        facts=_facts(findings),
+        blobs=blobs,
+        undrawn=undrawn,
+    )
+
+
+def _trace(findings: Findings, trace: str, place: int, frames: list[Frame]) -> TraceContent:
+    chapters = {
+        "Compared pair by pair": differences(findings, trace),
+        "Who pays": who_pays(findings, trace),
+        "Fairness, starvation, sessions": [
+            *fairness_tables(findings, trace),
+            *session_table(findings, trace),
+            *isolation_section(findings, trace),
+        ],
+        "The regime": [regime(findings, trace)],
+        "How the machine was used": utilisation(findings, trace),
+    }
+    return TraceContent(
+        place,
+        trace,
+        prose("\n".join(f"- {text}" for text in in_words(findings, trace))),
+        tables(findings, trace),
+        frames,
+        [(title, prose(parts)) for title, parts in chapters.items() if any(parts)],
+    )
+
+
+def _frames(
+    view: View, findings: Findings, place: int, pictures: Sequence[str], blobs: dict[str, str], undrawn: list[str]
+) -> list[Frame]:
+    """The charts of a trace; what they draw goes into `blobs`, and a sentence for one that fails into `undrawn`."""
+    frames = []
+    for name in charts:
+        blob = f"{name}-{place}"
+        try:
+            chart = charts[name](view, findings)
+            if chart is None or not any(chart.variants.values()):
+                continue
+            blobs[blob] = packed_json(chart.spec())
+        except Exception as error:  # whatever it is, the numbers are written and must not be lost
+            undrawn.append(f"the chart {name!r} could not be drawn: {type(error).__name__}: {error}")
+            continue
+        frames.append(_frame(blob, chart, pictures, place))
+    return frames
+
+
+def _frame(blob: str, chart: Chart, pictures: Sequence[str], place: int) -> Frame:
+    stems = (chart.picture, f"{chart.picture}-{place + 1}")  # of several traces, each has its number
+    return Frame(
+        blob,
+        chart.title,
+        chart.note,
+        chart.choice,
+        list(chart.variants),
+        chart.linked,
+        chart.height,
+        chart.wide,
+        [file for file in pictures if Path(file).stem in stems],
+    )
+
+
+def _badges(findings: Findings) -> list[tuple[str, str]]:
+    run, badges = findings.run, []
+    requests, completed = findings.total("requests"), findings.total("completed")
+    badges.append((f"{plural(len(run.cells), 'cell')}, {plural(requests, 'request')}", "note"))
+    if findings.simulated:
+        badges.append(("simulated: times come from a cost model", "warn"))
+    if completed < requests:
+        badges.append((f"{requests - completed:,} requests not completed", "warn"))
+    if invalid := sum(not cell.valid for cell in run.cells):
+        badges.append((f"{plural(invalid, 'cell')} invalid", "bad"))
+    if failed := sum(bool(cell.error) for cell in run.cells):
+        badges.append((f"{plural(failed, 'cell')} failed", "bad"))
+    if run.partial:
+        badges.append((f"partial: the run is {run.status}", "bad"))
+    return badges
+
+
+def _machine(hardware: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in hardware.items() if value is not None)
+
+
+def _experiment(findings: Findings) -> str:
+    path = findings.run.folder / "experiment.toml"
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def _facts(findings: Findings) -> dict[str, Any]:
+    """Policies with their looks, modes, and which policies are hidden at first, where they are many."""
+    found = views(findings.run, findings.measured, every_policy=True)
+    marks = found[0].marks if found else {}
+    ran = {arm.policy for arm in findings.arms}
+    kept = few(findings.arms, findings.values).policies if findings.arms else []
+    return {
+        "policies": [
+            {
+                "name": name,
+                "colour": colour,
+                "symbol": SYMBOLS[marker],
+                "dash": _dash(name, list(marks)),
+                "shown": name in kept,
+            }
+            for name, (colour, marker) in marks.items()
+            if name in ran
+        ],
+        "settings": list(dict.fromkeys(arm.setting for arm in findings.arms)),
+        "traces": findings.traces,
+    }
+
+
+def _dash(policy: str, policies: Sequence[str]) -> str:
+    others = [name for name in policies if name not in KNOWN]
+    return DASHES[others.index(policy) // len(OTHERS) % len(DASHES)] if policy in others else DASHES[0]

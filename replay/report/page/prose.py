@@ -1,0 +1,21 @@
+"""Sentences and tables that are written in Markdown, as HTML: nothing that a name or a trace holds becomes markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
+
+
+def prose(parts: str | Iterable[str]) -> Markup:
+    """Paragraphs, lists, headings and tables; of several parts, those that are not empty."""
+    text = parts if isinstance(parts, str) else "\n\n".join(part for part in parts if part)
+    return Markup(_markdown.render(text))  # raw HTML in it is escaped
+
+
+def sentence(text: str) -> Markup:
+    """One line, without a paragraph around it."""
+    return Markup(_markdown.renderInline(" ".join(text.split())))  # raw HTML in it is escaped

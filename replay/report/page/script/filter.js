@@ -1,0 +1,67 @@
+// What is shown: one trace at a time, and the modes and policies that the reader has not put aside.
+const shown = {
+  trace: 0,
+  settings: new Set(facts.settings),
+  policies: new Set(facts.policies.filter((policy) => policy.shown).map((policy) => policy.name)),
+};
+const onFilter = [];
+
+function isShown(setting, policy) {
+  return (!setting || shown.settings.has(setting) || !facts.settings.includes(setting)) &&
+    (!policy || shown.policies.has(policy) || !policyLooks.has(policy));
+}
+
+function chip(kind, name) {
+  const button = document.createElement("button");
+  button.type = "button";
+  if (kind === "policies") {
+    const mark = document.createElement("i");
+    mark.className = "mark";
+    mark.dataset.mark = name;
+    button.append(mark);
+  }
+  button.append(name);
+  button.dataset.name = name;
+  button.title = "Click to show or hide; double-click for this one alone";
+  button.addEventListener("click", () => {
+    if (!shown[kind].delete(name)) shown[kind].add(name);
+    applyFilter();
+  });
+  button.addEventListener("dblclick", () => {
+    shown[kind] = new Set([name]);
+    applyFilter();
+  });
+  return button;
+}
+
+function applyFilter() {
+  for (const kind of ["settings", "policies"]) {
+    for (const button of document.querySelectorAll(`#${kind} button`)) {
+      button.setAttribute("aria-pressed", String(shown[kind].has(button.dataset.name)));
+    }
+  }
+  for (const section of document.querySelectorAll(".trace")) {
+    section.classList.toggle("gone", Number(section.dataset.trace) !== shown.trace);
+  }
+  for (const row of document.querySelectorAll("tr[data-setting], tr[data-policy]")) {
+    const names = row.dataset.policies ? row.dataset.policies.split("\n") : [row.dataset.policy];
+    row.classList.toggle("gone", !names.some((name) => isShown(row.dataset.setting, name)));
+  }
+  for (const told of onFilter) told();
+}
+
+function startFilter() {
+  const bar = document.getElementById("filter");
+  for (const setting of facts.settings) document.getElementById("settings").append(chip("settings", setting));
+  for (const policy of facts.policies) document.getElementById("policies").append(chip("policies", policy.name));
+  document.getElementById("everything").addEventListener("click", () => {
+    shown.settings = new Set(facts.settings);
+    shown.policies = new Set(facts.policies.map((policy) => policy.name));
+    applyFilter();
+  });
+  document.getElementById("trace")?.addEventListener("change", (event) => {
+    shown.trace = Number(event.target.value);
+    applyFilter();
+  });
+  bar.hidden = facts.policies.length * facts.settings.length * facts.traces.length < 2;
+}

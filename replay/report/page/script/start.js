@@ -1,0 +1,11 @@
+// From here the page lives.
+startFilter();
+startTables();
+startCharts();
+startTheme();
+applyFilter();
+window.addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details")) each.open = true;
+  applyTheme(false);
+});
+window.addEventListener("afterprint", () => applyTheme());
