@@ -26,7 +26,11 @@ class Hrrn(Ordered):
 
     fifo_above: int | None = field(
         default=None,
-        metadata={"minimum": 0, "help": "with more waiting than this, first come, first served; unset: never"},
+        metadata={
+            "minimum": 0,
+            "example": 256,
+            "help": "with more waiting than this, first come, first served; unset: never",
+        },
     )
 
     def key(self, request: Request, step: Step) -> float:

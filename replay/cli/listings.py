@@ -114,12 +114,14 @@ def summary(entry: Callable[..., Any]) -> str:
 
 
 def toml(value: object) -> str:
-    """A value as an experiment has it; a table in one line."""
+    """A value as an experiment has it, in one line."""
     import tomli_w
 
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{name} = {toml(one)}' for name, one in value.items())} }}" if value else "{}"
-    if not isinstance(value, str | int | float | list):
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml, value))}]"
+    if not isinstance(value, str | int | float):
         return type(value).__name__
     document: Mapping[str, Any] = {"value": value}
     return tomli_w.dumps(document).partition(" = ")[2].strip()

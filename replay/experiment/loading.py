@@ -26,6 +26,7 @@ from replay.traces.transforms import Declared, parse_transforms
 from replay.traces.workload import PriorityOrder
 
 DEFAULT_POLICIES = ("fifo", "sjf", "priority", "fair", "hybrid")
+DEFAULT_PREDICTOR = "oracle"
 
 Made = TypeVar("Made")
 
@@ -179,7 +180,7 @@ def _choices(
 
 def _predictor(section: Mapping[str, Any], faults: Faults) -> Choice | None:
     settings = dict(section)
-    name = settings.pop("predictor", "oracle")
+    name = settings.pop("predictor", DEFAULT_PREDICTOR)
     if name not in predictors:
         faults.add("lengths.predictor", f"there is no length predictor {name!r}; {nearest(str(name), predictors)}")
         return None

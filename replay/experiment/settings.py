@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from replay.executors.interface import CostModel
 from replay.scheduler import Limits
@@ -111,7 +111,7 @@ class Engine(BaseModel):
         examples=[2.5],
         description="of the machine, in any currency: the report says what a million output tokens cost",
     )
-    max_waiting: int = Field(1024, ge=1, description="requests that may wait; more are rejected")
+    max_waiting: int = Field(1024, ge=1, description="requests that may wait at once; more are rejected")
     queue_timeout_s: float | None = Field(
         None,
         gt=0,
@@ -217,14 +217,21 @@ class Top(BaseModel):
     lag_limit_ms: float = Field(
         5.0, gt=0, description="milliseconds that arrivals may be taken in late, p99, before a cell is marked invalid"
     )
-    length_bins: list[int] | None = Field(
+    length_bins: list[Annotated[int, Field(ge=1)]] | None = Field(
         None,
         examples=[[32, 128, 512]],
         description="output lengths, in tokens, that end the bins of the report; unset: the quartiles of each trace",
     )
     engine: dict[str, Any] = Field({}, description="what computes steps")
-    modes: dict[str, Any] | None = Field(None, description='batching modes by name, or "all"; unset: all')
+    modes: dict[str, Any] | None = Field(None, description="batching modes by name; unset: all")
     policies: Any = Field(None, description='policies by name, or "all"; unset: fifo, sjf, priority, fair and hybrid')
     lengths: dict[str, Any] = Field({}, description="what policies may know of output lengths")
     goals: dict[str, Any] = Field({}, description="what makes a request good")
     service: dict[str, Any] = Field({}, description="what counts as service that a user receives")
+
+    @field_validator("length_bins")
+    @classmethod
+    def _rising(cls, bins: list[int] | None) -> list[int] | None:
+        if bins is not None and bins != sorted(set(bins)):
+            raise ValueError("each bin must end later than the one before, as in [32, 128, 512]")
+        return bins

@@ -149,6 +149,7 @@ class Continuous(Sized):
         default=None,
         metadata={
             "minimum": 1,
+            "example": 4,
             "help": "requests that get tokens in a step, at most, for policies that pause; unset: max_running",
         },
     )

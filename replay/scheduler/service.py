@@ -33,7 +33,11 @@ class Served(Listener, ABC):
     weights: dict[str, float] = field(
         default_factory=dict,
         kw_only=True,
-        metadata={"above": 0, "help": "shares of users, such as { ada = 2.0 }; 1 for whom it does not name"},
+        metadata={
+            "above": 0,
+            "example": {"ada": 2.0},
+            "help": "shares of users, such as { ada = 2.0 }; 1 for whom it does not name",
+        },
     )
 
     @abstractmethod

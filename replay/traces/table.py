@@ -49,6 +49,13 @@ COLUMNS: dict[str, Column] = {
     "prompt_token_ids": Column("whole list", WHOLES, "the prompt as token ids"),
 }
 SCHEMA = pl.Schema({name: column.dtype for name, column in COLUMNS.items()})
+METADATA = {
+    "block_size": "tokens of one block of prefix_hashes; needed where there are hashes",
+    "hash_scope": "global, the default, or session: among which requests equal hashes are equal prefixes",
+    "hash_tail": "ceil, the default, where a block that the prompt's end leaves partial has a hash; floor where not",
+    "history": "what was done to the trace before it was written: a JSON list of sentences",
+}
+"""What a file may say of itself in its Parquet metadata, all as text."""
 
 
 @dataclass(frozen=True, slots=True)
