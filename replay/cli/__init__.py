@@ -24,9 +24,19 @@ COMMANDS = {  # name: where it is, and its line in the help of the group
     "policies": ("replay.cli.policies:policies_command", "List the scheduling policies, or say all of one."),
     "policy": ("replay.cli.policy_check:policy", "Check a policy against what every policy promises."),
     "modes": ("replay.cli.listings:modes_command", "List the batching modes, with their settings."),
+    "keys": ("replay.cli.keys:keys_command", "List every key of an experiment, or say all of one."),
+    "metrics": ("replay.cli.metrics:metrics_command", "List every metric with its definition, or say all of one."),
     "reproduce": ("replay.cli.reproduce:reproduce", "Run a paper's claim again, and say whether it holds here."),
     "init": ("replay.cli.init:init", "Print a commented experiment file to start from."),
 }
+STATUSES = {
+    0: "done",
+    1: "failed: a trace, a model, a place for results, a cell, a check that was asked for",
+    2: "misused: an experiment, an option or a name is wrong",
+    130: "interrupted (Ctrl-C), with what was measured kept",
+    143: "terminated (SIGTERM), with what was measured kept",
+}
+"""What a process ends with."""
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -77,7 +87,7 @@ def group(ctx: click.Context, quiet: bool, verbose: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 done, 1 failed, 2 misused, 130 interrupted, 143 terminated."""
+    """Run the command and exit with one of `STATUSES`."""
     try:
         status: Any = group.main(args=arguments, prog_name="replay", standalone_mode=False)
     except click.exceptions.Abort:
