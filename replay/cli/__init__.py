@@ -16,6 +16,7 @@ from replay.errors import ReplayError
 COMMANDS = {  # name: where it is, and its line in the help of the group
     "run": ("replay.cli.run:run", "Replay traces under every policy and mode, and write the report."),
     "report": ("replay.cli.report:report", "Rebuild the report of a run from its Parquet files."),
+    "plot": ("replay.cli.plot:plot", "Draw a picture of a run: some cells, a window of time, another metric."),
     "compare": ("replay.cli.compare:compare", "Hold runs or machines against each other, cell by cell; fail if worse."),
     "trace": ("replay.cli.trace:trace", "Import, show, transform or generate a trace."),
     "probe": ("replay.cli.probe:probe", "Measure this machine's ceilings, and a model at several batch sizes."),

@@ -21,6 +21,7 @@ from replay.plots import (
     windowed_difference,
 )
 from replay.plots.canvas import look, save
+from replay.plots.drawing import draw, figures
 from replay.plots.registry import Plot, plots
 from replay.plots.view import View, views
 from replay.results import Run
@@ -30,7 +31,9 @@ __all__ = [
     "View",
     "batch_sizes",
     "distributions",
+    "draw",
     "draw_all",
+    "figures",
     "latency",
     "loads",
     "plots",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from math import ceil, floor, log10
 from pathlib import Path
 from textwrap import fill
@@ -21,6 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from replay.plots.fonts import families
 from replay.whole_files import replace_file
 
 matplotlib.use("Agg", force=True)  # should somebody have imported it before us
@@ -40,7 +42,6 @@ LOOK: Any = {
     "axes.spines.right": False,
     "figure.titlesize": 13,
     "figure.titleweight": "bold",
-    "font.family": ["DejaVu Sans"],  # it comes with matplotlib, so that every machine draws the same
     "grid.color": GRID,
     "legend.fontsize": 9,
     "legend.frameon": False,
@@ -51,16 +52,32 @@ LOOK: Any = {
 }
 
 
+SIZE: ContextVar[tuple[float | None, float | None]] = ContextVar("SIZE", default=(None, None))
+
+
 @contextmanager
-def look() -> Iterator[None]:
-    """The settings under which figures are made and saved. Missing glyphs (a user's name) are drawn as boxes."""
-    with matplotlib.rc_context(LOOK), warnings.catch_warnings():
+def look(**settings: Any) -> Iterator[None]:
+    """The settings under which figures are made and saved. Glyphs (of a user's name) that no font has are boxes."""
+    chosen: Any = {**LOOK, "font.family": families(), **settings}
+    with matplotlib.rc_context(chosen), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
+@contextmanager
+def sized(width: float | None, height: float | None) -> Iterator[None]:
+    """Figures that are made here have so many inches instead of their own; None: their own."""
+    token = SIZE.set((width, height))
+    try:
+        yield
+    finally:
+        SIZE.reset(token)
+
+
 def figure(title: str, width: float, height: float) -> Figure:
     """An empty figure of so many inches with a title at its left, in as many lines as it needs."""
+    asked = SIZE.get()
+    width, height = asked[0] or width, asked[1] or height
     made = Figure(figsize=(width, height), layout="constrained")
     made.suptitle(fill(title, int(width * TITLE_LETTERS)), x=0.01, ha="left")
     return made

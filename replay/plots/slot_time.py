@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from replay.errors import ExperimentError
 from replay.metrics.engine import HELD, OWN_SECONDS, PAUSED_SECONDS
 from replay.metrics.notation import number
 from replay.results import Cell
@@ -31,22 +32,38 @@ def choose_window(tables: list[pl.DataFrame], last_arrival: float) -> Window:
     It ends by the last arrival, or begins with the run: while requests arrive, the queue shows what a mode does.
     """
     filled = [table for table in tables if len(table)]
-    if not filled:
-        return Window(0.0, 1.0, whole=True)
-    start = min(float(table.select(pl.col("start").min()).item()) for table in filled)
-    end = max(float(table.select(pl.col("end").max()).item()) for table in filled)
+    start, end = extent(tables)
     length = end - start
     for table in filled:
         residents = table["row"].n_unique()
         busy = float(table.select(pl.col("end").max() - pl.col("start").min()).item())
-        length = min(length, busy * BARS / residents)
+        length = min(length, busy * BARS / residents) if busy > 0 else length
     if length >= 0.85 * (end - start):
-        return Window(start, end or 1.0, whole=True)
+        return Window(start, end, whole=True)
     starts = np.linspace(start, max(start, min(last_arrival, end) - length), 200)
     seconds = [_slot_seconds(table, starts, length) for table in filled]
     held = np.min([found / max(found.max(), 1e-9) for found in seconds], axis=0)
     best = float(starts[int(np.argmax(held))])
     return Window(best, best + length, whole=False)
+
+
+def asked_window(tables: list[pl.DataFrame], start: float, end: float) -> Window:
+    """The seconds that were asked for. ExperimentError where they are none, or nobody held a slot in them."""
+    first, last = extent(tables)
+    if start >= end:
+        raise ExperimentError(f"window: {start:g} s to {end:g} s is no time; the end comes after the beginning")
+    if start >= last or end <= first:
+        shown = f"{start:g} s to {end:g} s"
+        raise ExperimentError(f"window: nobody held a slot from {shown}; slots are held from {first:g} s to {last:g} s")
+    return Window(start, end, whole=start <= first and end >= last)
+
+
+def extent(tables: list[pl.DataFrame]) -> tuple[float, float]:
+    """From the first span to the last; a second where they are none or take no time."""
+    filled = [table for table in tables if len(table)]
+    start = min((float(table.select(pl.col("start").min()).item()) for table in filled), default=0.0)
+    end = max((float(table.select(pl.col("end").max()).item()) for table in filled), default=start)
+    return start, end if end > start else start + 1.0
 
 
 def _slot_seconds(spans: pl.DataFrame, starts: NDArray[np.float64], length: float) -> NDArray[np.float64]:

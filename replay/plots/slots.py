@@ -5,73 +5,139 @@ Static batching shows its padded tails and empty slots, continuous batching how 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from textwrap import fill
+from typing import Annotated
+
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from replay.metrics.arms import Arm
+from replay.errors import ExperimentError
 from replay.metrics.contrasts import base_policy, ranked
 from replay.metrics.engine import OWN_SHARE
 from replay.plots.canvas import FAINT, INK, figure, legend, no_data
+from replay.plots.options import Option, seconds
 from replay.plots.registry import plots
-from replay.plots.slot_time import Window, choose_window, mean_queue, queue, slot_shares
+from replay.plots.slot_time import Window, asked_window, choose_window, mean_queue, queue, slot_shares
 from replay.plots.view import View
+from replay.registry import nearest
+from replay.results import Cell
 
 PREFILL, DECODE, DECODE_NEXT = "#14497d", "#6fa8dc", "#93c0e8"
 PADDED, PADDED_LINES, PAUSED, IDLE, QUEUE = "#f6cdbd", "#c9502b", "#d9d2e9", "#f2f2f2", "#8d8d8d"
 FEW_SLOTS, MOST_SLOTS = 10, 24
 WIDTH, SLOT_HEIGHT, STRIP_HEIGHT = 14.0, 0.27, 0.34  # inches
+HEADING_LETTERS, DIGIT = 11, 0.09  # to the inch; inches
+
+
+Cells = Annotated[Sequence[str], Option("CELL", "Show this cell, by its name in the folder cells/.", repeatable=True)]
+Seconds = Annotated[
+    tuple[float, float] | None, Option("FROM TO", "Show the time between these two.", count=2, read=seconds)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A cell with its name in the picture, and what is drawn of it."""
+
+    name: str
+    cell: Cell
+    spans: pl.DataFrame
+    waiting: pl.DataFrame
+    last_due: float
 
 
 @plots.register("slots")
-def slots(view: View) -> Figure:
-    """One policy's panels, stacked on one time axis: fifo, or the first."""
-    policy = base_policy(view.arms).policy
-    shown = _one_a_mode(view, policy)
-    spans = {arm: arm.shown.table("spans").sort("start", "slot") for arm in shown}
-    arrivals = [arm.shown.table("requests")["due"].to_list() for arm in shown]
-    window = choose_window(list(spans.values()), max(max(due, default=0.0) for due in arrivals))
-    queues = {arm: queue(arm.shown) for arm in shown}
-    rows = {arm: _rows(arm, spans[arm], window) for arm in shown}
-    heights = [height for arm in shown for height in (STRIP_HEIGHT, max(1.0, SLOT_HEIGHT * rows[arm]))]
-    excerpt = "" if window.whole else " (a part of the run)"
-    title = f"Who held which batch slot when: the same trace, the same seconds, under {policy}{excerpt}"
-    made = figure(title, WIDTH, sum(heights) + 0.45 * len(shown) + 1.4)
-    grid = made.subplots(2 * len(shown), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    longest = max((max(table["waiting"].to_list(), default=0) for table in queues.values()), default=0)
-    for place, arm in enumerate(shown):
+def slots(view: View, *, cell: Cells = (), window: Seconds = None) -> Figure | None:
+    """Panels on one time axis, one for each mode: of one policy, fifo or the first; or one for each `cell` that is
+    asked for. `window` is from and to, seconds since the trace began; None: the fullest that can be read.
+
+    None for a trace that has none of the cells. ExperimentError for a cell that the run lacks, and for a window in
+    which none of them did anything.
+    """
+    panels = _asked(view, cell) if cell else _one_a_mode(view)
+    if not panels:
+        return None
+    seen = _window(panels, window)
+    rows = [_rows(panel, seen) for panel in panels]
+    heights = [height for count in rows for height in (STRIP_HEIGHT, max(1.0, SLOT_HEIGHT * count))]
+    excerpt = "" if seen.whole else " (a part of the run)"
+    policies = {panel.cell.named_policy for panel in panels}
+    under = f", under {policies.pop()}" if len(policies) == 1 else ""
+    title = f"Who held which batch slot when: the same trace, the same seconds{under}{excerpt}"
+    made = figure(title, WIDTH, sum(heights) + 0.45 * len(panels) + 1.4)
+    grid = made.subplots(2 * len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    longest = max((max(panel.waiting["waiting"].to_list(), default=0) for panel in panels), default=0)
+    for place, (panel, count) in enumerate(zip(panels, rows, strict=True)):
         strip, axes = grid[2 * place : 2 * place + 2]
-        shares = slot_shares(spans[arm], arm.shown.slots or rows[arm], window)
-        name = arm.setting if arm.shown.valid else f"{arm.setting} (invalid)"
-        strip.set_title(f"{name}: {shares}; {mean_queue(queues[arm], window)}", weight="bold", color=INK)
-        _strip(strip, queues[arm], longest, window)
-        _panel(axes, spans[arm], rows[arm], window)
-        hidden = (arm.shown.slots or 0) - rows[arm]
-        axes.set_ylabel("batch slot" if hidden <= 0 else f"batch slot\n(first {rows[arm]} of {rows[arm] + hidden})")
+        shares = slot_shares(panel.spans, panel.cell.slots or count, seen)
+        said = f"{panel.name}: {shares}; {mean_queue(panel.waiting, seen)}"
+        strip.set_title(fill(said, int(made.get_figwidth() * HEADING_LETTERS)), weight="bold", color=INK)
+        _strip(strip, panel.waiting, longest, seen)
+        _panel(axes, panel.spans, count, seen, made.get_figwidth())
+        hidden = (panel.cell.slots or 0) - count
+        axes.set_ylabel("batch slot" if hidden <= 0 else f"batch slot\n(first {count} of {count + hidden})")
     grid[-1].set_xlabel("time since the trace began, s")
-    grid[-1].set_xlim(window.start, window.end)
-    legend(made, _legend(list(spans.values())), 4, view.remark([arm.shown for arm in shown]))
+    grid[-1].set_xlim(seen.start, seen.end)
+    remarks = replace(view, left_out=None).remark([panel.cell for panel in panels])
+    legend(made, _legend([panel.spans for panel in panels]), 4, remarks)
     return made
 
 
-def _one_a_mode(view: View, policy: str) -> list[Arm]:
-    """The policy's arm of each mode; of a swept mode, the best setting."""
+def _one_a_mode(view: View) -> list[Panel]:
+    """The base policy's arm of each mode; of a swept mode, the best setting."""
+    policy = base_policy(view.arms).policy
     modes = dict.fromkeys(arm.mode for arm in view.arms if arm.policy == policy)
-    return [
+    best = [
         ranked([arm for arm in view.arms if (arm.mode, arm.policy) == (mode, policy)], view.values)[0] for mode in modes
+    ]
+    return [_read(arm.shown, arm.setting) for arm in best]
+
+
+def _asked(view: View, names: Sequence[str]) -> list[Panel]:
+    """The cells of this trace, in the order in which they are asked for."""
+    known = {cell.name: cell for cell in view.run.recorded}
+    for name in names:
+        if name not in known:
+            raise ExperimentError(f"there is no cell {name!r} to draw: {nearest(name, known)}")
+    cells = [known[name] for name in dict.fromkeys(names) if known[name].trace == view.trace]
+    same_policy = len({cell.named_policy for cell in cells}) == 1
+    repeated = len({(cell.setting, cell.named_policy) for cell in cells}) < len(cells)
+    return [
+        _read(
+            cell,
+            cell.setting
+            + ("" if same_policy else f", {cell.named_policy}")
+            + (f", repeat {cell.repeat + 1}" if repeated else ""),
+        )
+        for cell in cells
     ]
 
 
-def _rows(arm: Arm, spans: pl.DataFrame, window: Window) -> int:
+def _read(cell: Cell, name: str) -> Panel:
+    spans = cell.table("spans").sort("start", "slot")
+    last_due = max(cell.table("requests")["due"].drop_nulls().to_list(), default=0.0)
+    return Panel(name if cell.valid else f"{name} (invalid)", cell, spans, queue(cell), last_due)
+
+
+def _window(panels: Sequence[Panel], asked: tuple[float, float] | None) -> Window:
+    """What is shown: the seconds that were asked for, or those that show the most."""
+    tables = [panel.spans for panel in panels]
+    return asked_window(tables, *asked) if asked else choose_window(tables, max(panel.last_due for panel in panels))
+
+
+def _rows(panel: Panel, window: Window) -> int:
     """Slots that are drawn: all of a small batch; of a large one those that are held, and an idle one."""
     top = (
-        spans.filter((pl.col("end") > window.start) & (pl.col("start") < window.end))
+        panel.spans.filter((pl.col("end") > window.start) & (pl.col("start") < window.end))
         .select(pl.col("slot").max())
         .item()
     )
     held = 0 if top is None else int(top) + 1
-    slots = arm.shown.slots or max(held, 1)
+    slots = panel.cell.slots or max(held, 1)
     return slots if slots <= FEW_SLOTS else min(slots, max(held + 1, FEW_SLOTS), MOST_SLOTS)
 
 
@@ -89,7 +155,7 @@ def _strip(axes: Axes, waiting: pl.DataFrame, longest: int, window: Window) -> N
     axes.grid(visible=False)
 
 
-def _panel(axes: Axes, spans: pl.DataFrame, rows: int, window: Window) -> None:
+def _panel(axes: Axes, spans: pl.DataFrame, rows: int, window: Window, inches: float) -> None:
     axes.set_ylim(rows - 0.4, -0.6)
     axes.set_yticks(range(rows), [str(slot + 1) if rows <= 12 or slot % 4 == 3 else "" for slot in range(rows)])
     axes.grid(visible=False)
@@ -99,7 +165,7 @@ def _panel(axes: Axes, spans: pl.DataFrame, rows: int, window: Window) -> None:
         no_data(axes)
         return
     _bars(axes, visible)
-    _requests(axes, visible, window)
+    _requests(axes, visible, window, inches)
 
 
 def _bars(axes: Axes, spans: pl.DataFrame) -> None:
@@ -134,7 +200,7 @@ def _bars(axes: Axes, spans: pl.DataFrame) -> None:
             axes.barh(place, width, left=left, height=0.8, color=colour, edgecolor=line, hatch=hatch, linewidth=0)
 
 
-def _requests(axes: Axes, spans: pl.DataFrame, window: Window) -> None:
+def _requests(axes: Axes, spans: pl.DataFrame, window: Window, inches: float) -> None:
     """An outline around each stay of a request, and its number where there is room."""
     stays = (
         spans.sort("slot", "start")
@@ -152,7 +218,7 @@ def _requests(axes: Axes, spans: pl.DataFrame, window: Window) -> None:
         edgecolor="white",
         linewidth=1.4,
     )
-    per_digit = (window.end - window.start) / WIDTH * 0.09
+    per_digit = (window.end - window.start) / inches * DIGIT
     for slot, row, start, end in stays.select("slot", "row", "start", "end").iter_rows():
         left, right = max(start, window.start), min(end, window.end)
         if right - left > per_digit * (len(str(row)) + 1):
