@@ -23,7 +23,8 @@ def advice_section(found: Sequence[Advice], findings: Findings) -> list[str]:
     """The parts of this section; none where there is nothing to advise."""
     if not found:
         return []
-    lines = [f"{place}. {text}" for place, text in enumerate(told_of_advice(found[:MOST], findings), start=1)]
+    told = told_of_advice(found[:MOST], findings)
+    lines = [f"{place}. {what} {why}" for place, (what, why) in enumerate(told, start=1)]
     note = "What costs most comes first. Each is told of the cell that it costs most, with a setting to try there."
     if findings.repeated:
         note += " Counts are of all repeats."
@@ -33,9 +34,9 @@ def advice_section(found: Sequence[Advice], findings: Findings) -> list[str]:
     return ["## Advice", note, "\n".join(lines)]
 
 
-def told_of_advice(found: Sequence[Advice], findings: Findings) -> list[str]:
-    """Each piece whole, the costliest first."""
-    return [_whole(advice, findings) for advice in found]
+def told_of_advice(found: Sequence[Advice], findings: Findings) -> list[tuple[str, str]]:
+    """Each piece, the costliest first: what is wrong, and then what it costs and what to try."""
+    return [(_what(advice, findings), _why(advice, findings)) for advice in found]
 
 
 def in_short(found: Sequence[Advice], findings: Findings) -> list[str]:
@@ -75,12 +76,17 @@ def advice_json(found: Sequence[Advice]) -> list[dict[str, Any]]:
     ]
 
 
-def _whole(advice: Advice, findings: Findings) -> str:
-    """`**Memory is short** (continuous, fifo): ... Try `engine.kv_blocks = 64`: ... So it is in 3 more: ...`"""
+def _what(advice: Advice, findings: Findings) -> str:
+    """`**Memory is short** (continuous, fifo): ...`"""
+    return f"**{advice.pitfall.title}** ({_place(advice.arms[0], findings)}): {advice.worst.what}."
+
+
+def _why(advice: Advice, findings: Findings) -> str:
+    """`... Try `engine.kv_blocks = 64`: ... Found as well in ...`"""
     worst, pitfall = advice.worst, advice.pitfall
     settings = enumerate_words([f"`{setting}`" for setting in _lines(worst.settings)])
     tried = f" Try {settings}: {worst.remedy}." if settings else f" {worst.remedy[0].upper()}{worst.remedy[1:]}."
-    text = f"**{pitfall.title}** ({_place(advice.arms[0], findings)}): {worst.what}. {worst.why}.{tried}"
+    text = f"{worst.why}.{tried}"
     others = advice.cases[1:]
     if others:
         figures = [case.figure for _, case in others]

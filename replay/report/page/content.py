@@ -36,7 +36,6 @@ SYMBOLS = {
 """Markers of the pictures by their names in Plotly."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """Where colours come round again."""
-MOST_ADVICE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,7 @@ class Content:
     badges: list[tuple[str, str]]  # what to know at once, and how bad: note, warn, bad
     gist: list[Markup]
     verdict: Markup
-    advice: list[Markup]
-    more_advice: list[Markup]
+    advice: list[tuple[Markup, Markup]]  # what is wrong, and then what it costs and what to try
     loads: Markup
     traces: list[TraceContent]
     ran: Markup
@@ -93,7 +91,7 @@ class Content:
 
 def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str], problems: Sequence[str]) -> Content:
     """`pictures` are the files of the static ones, from the run's folder on; `problems` what could not be drawn."""
-    run, told = findings.run, told_of_advice(advice, findings)
+    run = findings.run
     blobs: dict[str, str] = {}
     undrawn: list[str] = []
     parts = []
@@ -108,8 +106,7 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
         badges=_badges(findings),
         gist=[sentence(text) for text in gist(findings)],
         verdict=prose("\n".join(f"- {text}" for text in verdict(findings))),
-        advice=[sentence(text) for text in told[:MOST_ADVICE]],
-        more_advice=[sentence(text) for text in told[MOST_ADVICE:]],
+        advice=[(sentence(what), sentence(why)) for what, why in told_of_advice(advice, findings)],
         loads=prose(sections(findings)),
         traces=parts,
         ran=prose(what_was_run(findings)),
@@ -198,7 +195,14 @@ def _badges(findings: Findings) -> list[tuple[str, str]]:
 
 
 def _machine(hardware: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in hardware.items() if value is not None)
+    """`Intel(R) Xeon(R) Processor, 2 cores, 23.5 GiB, Linux 6.18`; what is not known of it in its own words."""
+    written = {"cores": "{} cores", "memory_gib": "{} GiB"}
+    plain = ("processor", "system", "gpu", "device")
+    return ", ".join(
+        written.get(name, "{}" if name in plain else name.replace("_", " ") + " {}").format(value)
+        for name, value in hardware.items()
+        if value is not None
+    )
 
 
 def _experiment(findings: Findings) -> str:
