@@ -17,6 +17,7 @@ from replay.report.charts import Chart, charts
 from replay.report.document import RULES, definitions, differences, validity, who_pays
 from replay.report.findings import Findings
 from replay.report.gist import gist
+from replay.report.in_force import settings_in_force
 from replay.report.isolation import isolation_section
 from replay.report.loads import sections
 from replay.report.page.blobs import packed_json
@@ -79,6 +80,7 @@ class Content:
     loads: Markup
     traces: list[TraceContent]
     ran: Markup
+    in_force: Markup
     experiment: str
     validity: Markup
     definitions: Markup
@@ -110,6 +112,7 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
         loads=prose(sections(findings)),
         traces=parts,
         ran=prose(what_was_run(findings)),
+        in_force=prose(settings_in_force(findings)),
         experiment=_experiment(findings),
         validity=prose(validity(findings, [*problems, *undrawn])),
         definitions=prose(definitions()),
