@@ -27,7 +27,12 @@ class Vllm(Ordered):
     decodes_first: ClassVar[bool] = False
 
     long_prefill_token_threshold: int | None = field(
-        default=None, metadata={"minimum": 1, "help": "tokens of one prompt in a step, at most; unset: no such limit"}
+        default=None,
+        metadata={
+            "minimum": 1,
+            "example": 256,
+            "help": "tokens of one prompt in a step, at most; unset: no such limit",
+        },
     )
     evicts: Literal["newest", "least_computed", "most_computed", "random"] = field(
         default="newest", metadata={"help": "who is evicted when blocks run out; ties by who is newest"}

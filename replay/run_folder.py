@@ -28,7 +28,8 @@ FILES = {
     "summary.parquet": "every metric of every cell and group, one value a row",
     "summary.csv": "the same as text",
     "summary.json": "the same nested, with verdict, advice, definitions and comparisons",
-    "comparison.md": "the report",
+    "report.html": "the report as one page that needs nothing else",
+    "comparison.md": "the report as Markdown",
     "plots/*.png": "its pictures",
     "plots/*.svg": "the same for papers",
 }

@@ -15,14 +15,18 @@ from typing import Any
 import pytest
 
 import policies as _registered  # noqa: F401  # importing it registers every policy
+from replay.cli.reference.markdown import own
 from replay.executors.torch.shapes import SHAPES
 from replay.experiment.grid import cells
 from replay.experiment.loading import load_experiment
-from replay.experiment.settings import TORCH_ONLY, Engine
 from replay.predictors import predictors
 from replay.registry import Registry
 from replay.scheduler import admissions, policies
 from replay.scheduler.listener import Listener
+from replay.traces.formats import formats
+
+DOCS = Path("docs")
+PAGES = [Path("README.md"), *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("reference/*.md"))]
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -52,7 +56,7 @@ def test_the_readme_shows_the_policy_as_it_is() -> None:
     assert code(shown) == code(kept)
 
 
-@pytest.mark.parametrize("page", [Path("README.md"), *sorted(Path("docs").glob("*.md"))], ids=str)
+@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         name, _, section = link.partition("#")
@@ -64,11 +68,11 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 
 def test_every_page_is_in_the_index() -> None:
     index = Path("docs/README.md").read_text(encoding="utf-8")
-    pages = {page.name for page in Path("docs").glob("*.md")} - {"README.md"}
+    pages = {str(page.relative_to(DOCS)) for page in PAGES if page.parent != Path()} - {"README.md"}
     assert set(re.findall(r"^- \[.+\]\(([^)]+)\): ", index, re.MULTILINE)) == pages
 
 
-@pytest.mark.parametrize("page", [Path("README.md"), *sorted(Path("docs").glob("*.md"))], ids=str)
+@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_a_page_names_no_place_of_somebodys_machine(page: Path) -> None:
     assert not re.findall(r"(?:/work|/tmp|/home|/root|/Users)/\S*", page.read_text(encoding="utf-8"))
 
@@ -105,14 +109,16 @@ def test_the_how_to_tells_every_event_with_what_it_is_given() -> None:
         assert given == ", ".join(list(inspect.signature(events[name]).parameters)[1:]), name
 
 
-def test_the_page_on_the_engine_has_every_key_and_every_named_shape() -> None:
+def test_the_page_on_the_engine_has_every_named_shape() -> None:
     page = Path("docs/engine.md").read_text(encoding="utf-8")
-    table = page.partition("## Every key")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+)( \*)? \|", table, flags=re.MULTILINE)
-    keys = {key: bool(star) for names, star in rows for key in re.findall(r"\w+", names)}
-    assert keys.keys() == Engine.model_fields.keys()
-    assert {key for key, star in keys.items() if star} == keys.keys() - TORCH_ONLY - {"kind"}
-    assert f"({', '.join(f'`{name}`' for name in SHAPES)})" in table
+    models = page.partition("## Models")[2].partition("\n## ")[0]
+    assert f"({', '.join(f'`{name}`' for name in SHAPES)})" in models
+
+
+def test_the_readme_counts_what_there_is() -> None:
+    readme = Path("README.md").read_text(encoding="utf-8")
+    assert [int(count) for count in re.findall(r"(\d+) formats", readme)] == [len(list(own(formats)))]
+    assert [int(count) for count in re.findall(r"(\d+) schedulers", readme)] == [len(list(own(policies)))]
 
 
 def test_the_catalogue_tells_of_every_policy_rule_and_predictor() -> None:

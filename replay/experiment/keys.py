@@ -80,7 +80,7 @@ def sections() -> Iterator[Section]:
         yield Section(f"policies.{name}", summary(policies[name]), options(policies[name]), policies.kind, name)
     yield from _rules(admissions, "policies.fifo.admission")
     names = listed([f'"{name}"' for name in predictors])
-    yield Section("lengths", SAID, [Key("predictor", names, DEFAULT_PREDICTOR, SAID, None)])
+    yield Section("lengths", SAID, [Key("predictor", names, DEFAULT_PREDICTOR, SAID, DEFAULT_PREDICTOR)])
     for name in predictors:
         yield Section("lengths", summary(predictors[name]), options(predictors[name]), predictors.kind, name)
     yield table("goals", Goals)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 
 from replay.errors import ExperimentError
 from replay.experiment.faults import Faults
@@ -184,8 +184,9 @@ def _predictor(section: Mapping[str, Any], faults: Faults) -> Choice | None:
     if name not in predictors:
         faults.add("lengths.predictor", f"there is no length predictor {name!r}; {nearest(str(name), predictors)}")
         return None
-    validated = validate(options_model(predictors[name]), settings, "lengths", faults)
-    return None if validated is None else Choice(name, validated.model_dump())
+    model = create_model("Lengths", __base__=options_model(predictors[name]), predictor=(str, name))
+    validated = validate(model, settings, "lengths", faults)
+    return None if validated is None else Choice(name, validated.model_dump(exclude={"predictor"}))
 
 
 def _transforms(entries: list[dict[str, Any]], folder: Path | None, faults: Faults) -> list[Declared]:

@@ -184,7 +184,7 @@ class Service(BaseModel):
 
 
 class Top(BaseModel):
-    """The keys of an experiment file. The sections are validated by whoever knows them."""
+    """The keys above the tables of an experiment, and the tables, which are validated by whoever knows them."""
 
     model_config = STRICT
 

@@ -32,16 +32,16 @@ class Column:
 WHOLE, NUMBER, TEXT, WHOLES = pl.Int64(), pl.Float64(), pl.String(), pl.List(pl.Int64())
 
 COLUMNS: dict[str, Column] = {
-    "arrival": Column("arrival", WHOLE, "nanoseconds since the first request, which is at 0", required=True),
+    "arrival": Column("arrival", WHOLE, "when it comes; inside, nanoseconds from the first request on", required=True),
     "prompt_tokens": Column("whole", WHOLE, "tokens of the prompt, at least 1", required=True),
     "output_tokens": Column("whole", WHOLE, "tokens of the answer, the length to force; at least 1", required=True),
     "request_id": Column("text", TEXT, "unique; the row number where a file has none"),
     "user": Column("text", TEXT, "whose request it is; null is nobody's"),
     "session": Column("text", TEXT, "the conversation it belongs to"),
     "turn": Column("whole", WHOLE, "its place in the session"),
-    "think_time_ms": Column("number", NUMBER, "time between the end of the turn before and this one"),
+    "think_time_ms": Column("number", NUMBER, "milliseconds between the end of the turn before and this one"),
     "priority": Column("whole", WHOLE, "larger is more urgent, unless the experiment says otherwise"),
-    "deadline_ms": Column("number", NUMBER, "time to first token allowed"),
+    "deadline_ms": Column("number", NUMBER, "milliseconds to the first token that are allowed"),
     "slo": Column("text", TEXT, "class of service, for breakdowns"),
     "max_tokens": Column("whole", WHOLE, "what the client declared; all that a policy may see of the output"),
     "prefix_hashes": Column("whole list", WHOLES, "equal hash: equal prefix up to and including that block"),
