@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def keys_command(name: str | None) -> None:
     """List every key of an experiment, with its default, what it takes and what it means.
 
-    NAME is a key (kv_blocks, engine.kv_blocks), a table (engine, modes.static) or what takes keys (vtc, aimd, noisy).
+    NAME is a key (kv_blocks, engine.kv_blocks), a table (engine, modes.static) or what takes keys (vtc, aimd, noisy),
+    a policy of your own among them (FILE.py:CLASS).
 
     \b
     Examples:
@@ -35,8 +36,9 @@ def keys_command(name: str | None) -> None:
     from replay.experiment.keys import sections
 
     register_policies()
+    name = None if name is None else policy_name(name)
     found = list(sections())
-    found = _once(found) if name is None else _named(found, policy_name(name))
+    found = _once(found) if name is None else _named(found, name)
     click.echo("\n\n".join("\n".join(_told(section, section.keys)) for section in found if section.keys))
 
 
