@@ -22,7 +22,7 @@ Shape = Literal["each", "pooled", "one"]
 Better = Literal["lower", "higher"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
     """An expression in its table's columns.
 

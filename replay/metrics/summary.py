@@ -9,11 +9,11 @@ import polars as pl
 
 from replay.metrics.frames import CellFrames, prepare, steady_window
 from replay.metrics.groups import BREAKDOWNS, roster
-from replay.metrics.metric import TABLES, Metric, metrics, of
+from replay.metrics.metric import of
+from replay.metrics.questions import Question, answers, lengthen, questions
 from replay.metrics.rates import good
-from replay.metrics.statistics import distribution
 from replay.metrics.windows import WINDOWS, window_length
-from replay.results import Run
+from replay.results import Cell, Run
 
 LABELS = {
     **dict.fromkeys(("cell", "trace", "mode", "policy", "variant"), pl.String),
@@ -65,15 +65,31 @@ def measure(run: Run) -> Measured:
     """Every registered metric of every cell that left rows, in the order of the manifest."""
     each = {entry.name: pl.Float64 for entry in of("requests", "each")}
     request_schema = pl.Schema({**LABELS, **FACTS, **each, "good": pl.Float64})
-    summaries, requests = [pl.DataFrame(schema=SUMMARY)], [pl.DataFrame(schema=request_schema)]
+    asked, cells, answered = questions(), [], []
+    requests = [pl.DataFrame(schema=request_schema)]
     windows = [pl.DataFrame(schema=pl.Schema([*LABELS.items(), *WINDOWS.items()]))]
     for frames in cell_frames(run):
-        labels = {name: pl.lit(getattr(frames.cell, name)) for name in LABELS if name != "cell"}
-        labels["cell"] = pl.lit(frames.cell.name)
-        summaries.append(summarise(frames).select(**labels, rest=pl.struct(pl.all())).unnest("rest"))
+        cells.append(frames.cell)
+        answered.append(answers(asked, frames))
+        labels = {name: pl.lit(value) for name, value in _labels(frames.cell).items()}
         requests.append(frames.requests.with_columns(**labels, good=good()).select(request_schema.names()))
         windows.append(frames.windows.with_columns(**labels))
-    return Measured(_stack(summaries), _stack(requests), _stack(windows))
+    return Measured(_summary(cells, asked, answered), _stack(requests), _stack(windows))
+
+
+def _summary(
+    cells: Sequence[Cell], asked: Sequence[Question], answered: Sequence[Sequence[pl.DataFrame]]
+) -> pl.DataFrame:
+    if not cells:
+        return pl.DataFrame(schema=SUMMARY)
+    labels = pl.DataFrame([_labels(cell) for cell in cells], schema=LABELS).with_row_index("place")
+    long = lengthen(asked, answered).rename({"cell": "place"})
+    placed = labels.with_columns(pl.col("place").cast(long.schema["place"]))
+    return long.join(placed, on="place", maintain_order="left").select(SUMMARY.names()).cast(SUMMARY)
+
+
+def _labels(cell: Cell) -> dict[str, str | int]:
+    return {"cell": cell.name, **{name: getattr(cell, name) for name in LABELS if name != "cell"}}
 
 
 def _stack(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -91,62 +107,3 @@ def cell_frames(run: Run) -> Iterator[CellFrames]:
         window, length = steady_window(known), window_length(list(tables.values()), run.service.window)
         for cell in cells:
             yield prepare(cell, tables.pop(cell.name), known, run.goals, window, run.service, length)
-
-
-def summarise(frames: CellFrames) -> pl.DataFrame:
-    """The summary of one cell: by, group, metric, statistic, value, n, unit."""
-    parts = []
-    pooled = {entry.name: _pool(frames.requests, entry) for entry in of("requests", "pooled")}
-    for by in BREAKDOWNS:
-        entries = [entry for entry in of("requests", "each", "one") if by == "all" or entry.grouped]
-        parts.append(_requests_by(frames.requests, by, entries))
-        parts += [_requests_by(rows, by, [metrics[name]]) for name, rows in pooled.items()]
-    for table in TABLES[1:]:
-        rows: pl.DataFrame = getattr(frames, table)
-        entries = [metrics[name] for name in metrics if metrics[name].table == table]
-        parts.append(_lengthen(rows.select(_values(entries)), entries, pl.lit("all"), pl.lit("all")))
-    return pl.concat(parts)
-
-
-def _pool(requests: pl.DataFrame, entry: Metric) -> pl.DataFrame:
-    """One row for each value of a pooled metric: worked out once, for a long trace has millions of tokens."""
-    groups = [name for name in requests.columns if name.startswith(("group_", "place_"))]
-    return requests.select(*groups, entry.expression.alias(entry.name)).explode(entry.name)
-
-
-def _requests_by(requests: pl.DataFrame, by: str, entries: Sequence[Metric]) -> pl.DataFrame:
-    if by == "all":  # a selection, so that a cell of no requests has its row, and windows over users are allowed
-        return _lengthen(requests.select(_values(entries)), entries, pl.lit("all"), pl.lit("all"))
-    group, place = f"group_{by}", f"place_{by}"
-    grouped = requests.drop_nulls(group).group_by(place, group, maintain_order=True).agg(_values(entries))
-    return _lengthen(grouped.sort(place), entries, pl.lit(by), pl.col(group))
-
-
-def _values(entries: Sequence[Metric]) -> list[pl.Expr]:
-    """A struct of value and n for each metric and statistic, named by both."""
-    values = []
-    for entry in entries:
-        if entry.shape == "one":
-            statistics, count = {entry.statistic: entry.expression}, entry.count
-        else:
-            # per-request metrics are columns already
-            column = pl.col(entry.name) if entry.table == "requests" else entry.expression
-            statistics, count = distribution(column), column.count()
-        for statistic, value in statistics.items():
-            pair = pl.struct(value=value.cast(pl.Float64), n=count.cast(pl.Int64))
-            values.append(pair.alias(f"{entry.name}|{statistic}"))
-    return values
-
-
-def _lengthen(wide: pl.DataFrame, entries: Sequence[Metric], by: pl.Expr, group: pl.Expr) -> pl.DataFrame:
-    units = {entry.name: entry.unit for entry in entries}
-    labelled = wide.select(by.alias("by"), group.alias("group"), pl.col("^.*\\|.*$"))
-    long = labelled.with_row_index("line").unpivot(index=["line", "by", "group"], variable_name="key")
-    key = pl.col("key").str.split_exact("|", 1)
-    return (
-        long.sort("line", maintain_order=True)
-        .with_columns(metric=key.struct.field("field_0"), statistic=key.struct.field("field_1"))
-        .with_columns(unit=pl.col("metric").replace_strict(units, return_dtype=pl.String))
-        .unnest("value")
-        .select("by", "group", "metric", "statistic", "value", "n", "unit")
-    )
