@@ -21,8 +21,9 @@ from replay.report.page.library import plotly
 __all__ = ["page"]
 
 _HERE = Path(__file__).parent
-SCRIPTS = ("unpack", "theme", "filter", "tables", "charts", "start")
-"""In the order in which they are needed, from script/."""
+SCRIPTS = ("unpack", "theme", "filter", "tables", "charts", "explorer-data", "explorer-draw", "explorer", "start")
+STYLES = ("style", "explorer")
+"""In the order in which they are needed, from script/ and from here."""
 
 
 def page(
@@ -37,9 +38,10 @@ def page(
     )
     found = content(findings, advice, pictures, problems)
     script = "\n".join((_HERE / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    style = "\n".join((_HERE / f"{name}.css").read_text(encoding="utf-8") for name in STYLES)
     text = environment.get_template("template.html").render(
         page=found,
-        style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),  # our own file
+        style=Markup(style),  # our own files
         script=Markup(script),  # our own files
         facts=Markup(inline_json(dict(found.facts))),  # nothing in it can end the element
         blobs={"plotly": plotly(), **found.blobs} if found.blobs else {},

@@ -13,9 +13,9 @@ def packed(text: str, level: int = 9) -> str:
     return b64encode(gzip.compress(text.encode(), compresslevel=level, mtime=0)).decode("ascii")
 
 
-def packed_json(content: Any) -> str:
+def packed_json(content: Any, level: int = 9) -> str:
     """ValueError where a number is not finite: strict JSON has none."""
-    return packed(json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":")))
+    return packed(json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":")), level)
 
 
 def inline_json(content: Any) -> str:

@@ -21,6 +21,7 @@ from replay.report.in_force import settings_in_force
 from replay.report.isolation import isolation_section
 from replay.report.loads import sections
 from replay.report.page.blobs import packed_json
+from replay.report.page.explorer import explorers
 from replay.report.page.prose import prose, sentence
 from replay.report.page.tables import Table, tables
 from replay.report.regime import regime
@@ -63,6 +64,7 @@ class TraceContent:
     words: Markup
     tables: list[Table]
     frames: list[Frame]
+    explorer: bool
     chapters: list[tuple[str, Markup]]
 
 
@@ -97,9 +99,12 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
     blobs: dict[str, str] = {}
     undrawn: list[str] = []
     parts = []
-    for place, view in enumerate(views(run, findings.measured, every_policy=True)):
+    seen = views(run, findings.measured, every_policy=True)
+    explored = _explored(seen, undrawn)
+    for place, view in enumerate(seen):
         frames = _frames(view, findings, place, pictures, blobs, undrawn)
-        parts.append(_trace(findings, view.trace, place, frames))
+        parts.append(_trace(findings, view.trace, place, frames, explorer=bool(explored)))
+    blobs |= explored
     manifest = run.manifest
     return Content(
         title=run.name,
@@ -124,7 +129,7 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
     )
 
 
-def _trace(findings: Findings, trace: str, place: int, frames: list[Frame]) -> TraceContent:
+def _trace(findings: Findings, trace: str, place: int, frames: list[Frame], *, explorer: bool) -> TraceContent:
     chapters = {
         "Compared pair by pair": differences(findings, trace),
         "Who pays": who_pays(findings, trace),
@@ -142,8 +147,18 @@ def _trace(findings: Findings, trace: str, place: int, frames: list[Frame]) -> T
         prose("\n".join(f"- {text}" for text in in_words(findings, trace))),
         tables(findings, trace),
         frames,
+        explorer,
         [(title, prose(parts)) for title, parts in chapters.items() if any(parts)],
     )
+
+
+def _explored(seen: Sequence[View], undrawn: list[str]) -> dict[str, str]:
+    """The blobs of the explorer; a sentence goes into `undrawn` where it fails."""
+    try:
+        return explorers(seen)
+    except Exception as error:  # whatever it is, the numbers are written and must not be lost
+        undrawn.append(f"who held which slot when could not be packed: {type(error).__name__}: {error}")
+        return {}
 
 
 def _frames(

@@ -1,6 +1,7 @@
 // From here the page lives.
 startFilter();
 startTables();
+startExplorers();
 startCharts();
 startTheme();
 applyFilter();

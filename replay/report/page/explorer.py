@@ -1,0 +1,192 @@
+"""What the page's explorer shows of a trace: which cells there are, their requests, and the seconds to begin with.
+
+Who held which slot when is packed cell by cell, and unpacked when the reader chooses it; what the cells of a trace
+share is packed once. A run that is too large for a page keeps a part of each large cell, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from replay.metrics.arms import Arm
+from replay.metrics.contrasts import base_policy
+from replay.metrics.engine import BOUNDS
+from replay.plots.slot_time import Window, choose_window
+from replay.plots.view import View
+from replay.report.page.blobs import packed_json
+from replay.report.page.explorer_bins import overview
+from replay.report.page.explorer_cell import (
+    KINDS,
+    REQUEST,
+    STATUSES,
+    packed_requests,
+    packed_spans,
+    tick_of,
+)
+from replay.results import Cell
+
+BUDGET = 600_000
+"""Spans that a page holds, and requests: about 4 MB of it. A larger run keeps a part of each large cell."""
+
+
+QUICK = 6
+"""Of gzip: what it leaves of numbers is hardly more than its best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A cell with its arm and its rows; `requests` and `spans` are those of `kept` (None: all of them)."""
+
+    arm: Arm
+    cell: Cell
+    extent: tuple[float, float]
+    overview: Mapping[str, Any]
+    spans: pl.DataFrame
+    requests: pl.DataFrame
+    kept: Window | None
+
+    @property
+    def size(self) -> int:
+        return max(len(self.spans), len(self.requests))
+
+
+def explorers(views: Sequence[View], budget: int = BUDGET) -> dict[str, str]:
+    """Blobs by name: `explorer-0` for the first trace, and `explorer-0-3` for the fourth of its cells."""
+    cells = [[_read(arm, cell) for arm in view.arms for cell in arm.cells] for view in views]
+    share = _share([each.size for found in cells for each in found], budget)
+    found = [_blobs(place, of_trace, share) for place, of_trace in enumerate(cells)]
+    return {name: blob for blobs in found for name, blob in blobs.items()}
+
+
+def _read(arm: Arm, cell: Cell) -> Recorded:
+    spans = cell.table("spans").sort("start", "end", "slot")
+    steps, requests = cell.table("steps"), cell.table("requests").drop("token_times")
+    extent = _extent(spans, steps, requests)
+    return Recorded(arm, cell, extent, overview(steps, requests, extent, cell.blocks), spans, requests, None)
+
+
+def _share(sizes: Sequence[int], budget: int) -> int:
+    """The most that each may keep, so that all of them fit: what the small ones leave is the large ones'."""
+    left, share = budget, budget
+    for done, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - done)
+        if size > share:
+            return share
+        left -= size
+    return max([share, *sizes])
+
+
+def _blobs(place: int, found: Sequence[Recorded], share: int) -> dict[str, str]:
+    window = _window(found)
+    kept = [_cut(each, window, share) for each in found]
+    known = pl.concat([each.requests.select(REQUEST) for each in kept])
+    places = known.unique("row", keep="first", maintain_order=True).sort("row").with_row_index("place")
+    places = places.with_columns(pl.col("place").cast(pl.Int64))
+    tick = tick_of(min((end - start for start, end in (each.extent for each in found)), default=1.0))
+    cells = {f"explorer-{place}-{number}": _cell(each, places, tick) for number, each in enumerate(kept)}
+    whole = {
+        "tick": tick,
+        "kinds": KINDS,
+        "statuses": STATUSES,
+        "bounds": BOUNDS,
+        "window": [window.start, window.end],
+        "requests": _shared(places, tick),
+        "cells": [_entry(each, name) for each, name in zip(kept, cells, strict=True)],
+    }
+    return {name: packed_json(content, QUICK) for name, content in {f"explorer-{place}": whole, **cells}.items()}
+
+
+def _window(found: Sequence[Recorded]) -> Window:
+    """The seconds to begin with: those of the static picture, where each mode of the base policy is fullest."""
+    policy = base_policy([each.arm for each in found]).policy
+    drawn = {each.arm: each for each in reversed(found) if each.arm.policy == policy}
+    last_due = max((_last(each.requests, "due") for each in drawn.values()), default=0.0)
+    return choose_window([each.spans for each in drawn.values()], last_due)
+
+
+def _last(rows: pl.DataFrame, column: str) -> float:
+    return max(rows[column].drop_nulls().to_list(), default=0.0)
+
+
+def _extent(spans: pl.DataFrame, steps: pl.DataFrame, rows: pl.DataFrame) -> tuple[float, float]:
+    """From the first that is known of a cell to the last; a second where that is no time."""
+    first = [rows["due"].min(), spans["start"].min(), steps["start"].min()]
+    last = [rows["due"].max(), rows["ended"].max(), spans["end"].max(), steps["end"].max()]
+    start = min((float(value) for value in first if isinstance(value, float)), default=0.0)
+    end = max((float(value) for value in last if isinstance(value, float)), default=start)
+    return start, end if end > start else start + 1.0
+
+
+def _cut(each: Recorded, window: Window, share: int) -> Recorded:
+    """The cell, or of one with more than `share` rows the longest time around the middle of `window` that has fewer."""
+    if each.size <= share:
+        return each
+    start, end = each.extent
+    middle = min(max((window.start + window.end) / 2, start), end)
+    rows = each.requests.with_columns(begun="due", gone=pl.coalesce("ended", pl.lit(end))).drop_nulls("begun")
+    edges = [np.sort(table[name].to_numpy()) for table, name in _edges(each.spans, rows)]
+    shortest, longest = 0.0, end - start
+    for _ in range(40):
+        half = (shortest + longest) / 2
+        counts = [
+            int(np.searchsorted(first, middle + half) - np.searchsorted(last, middle - half, side="right"))
+            for first, last in (edges[:2], edges[2:])
+        ]
+        shortest, longest = (half, longest) if max(counts) <= share else (shortest, half)
+    kept = Window(max(start, middle - shortest), min(end, middle + shortest), whole=False)
+    spans = each.spans.filter((pl.col("start") < kept.end) & (pl.col("end") > kept.start))
+    inside = (pl.col("begun") < kept.end) & (pl.col("gone") > kept.start)
+    requests = rows.filter(inside | pl.col("row").is_in(spans["row"].unique().implode())).drop("begun", "gone")
+    return replace(each, spans=spans, requests=requests, kept=kept)
+
+
+def _edges(spans: pl.DataFrame, rows: pl.DataFrame) -> list[tuple[pl.DataFrame, str]]:
+    return [(spans, "start"), (spans, "end"), (rows, "begun"), (rows, "gone")]
+
+
+def _shared(places: pl.DataFrame, tick: float) -> dict[str, Any]:
+    """What is known of the requests in whatever cell: `row` and `arrival` as differences, users by their place."""
+    users = places["user"].drop_nulls().unique(maintain_order=True)
+    numbers = dict(zip(users.to_list(), range(len(users)), strict=True))
+    arrival = (places["arrival"] / tick).round().cast(pl.Int64)
+    return {
+        "row": places["row"].diff().fill_null(places["row"]).to_list(),
+        "arrival": arrival.diff().fill_null(arrival).to_list(),
+        "user": [None if name is None else numbers[name] for name in places["user"].to_list()],
+        "users": users.to_list(),
+        "priority": places["priority"].to_list(),
+        "prompt": places["prompt_tokens"].to_list(),
+        "output": places["output_tokens"].to_list(),
+    }
+
+
+def _entry(each: Recorded, blob: str) -> Mapping[str, Any]:
+    """What the reader chooses by, and what must be said of it."""
+    cell, arm = each.cell, each.arm
+    return {
+        "blob": blob,
+        "name": cell.name,
+        "setting": arm.setting,
+        "policy": arm.policy,
+        "repeat": cell.repeat + 1,
+        "slots": cell.slots,
+        "invalid": None if cell.valid else cell.invalid_reason or "",
+        "partial": cell.partial,
+        "simulated": cell.simulated,
+        "padded": cell.padded,
+        "kept": None if each.kept is None else [each.kept.start, each.kept.end],
+    }
+
+
+def _cell(each: Recorded, places: pl.DataFrame, tick: float) -> dict[str, Any]:
+    return {
+        "span": list(each.extent),
+        "overview": each.overview,
+        "spans": packed_spans(each.spans, places, tick),
+        "requests": packed_requests(each.requests, each.spans, places, tick),
+    }

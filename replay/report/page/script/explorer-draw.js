@@ -1,0 +1,360 @@
+// Drawing on canvases: the overview of a replay over time, and bars on the slots of a batch.
+const mostBars = 6000;
+const canvasFont = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+const hatches = new Map();
+
+function penOf(canvas, width, height) {
+  // A pen in pixels of the page, as sharp as the screen is.
+  const scale = Math.max(window.devicePixelRatio || 1, 1.5); // paper is sharper than a screen
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const pen = canvas.getContext("2d");
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = canvasFont;
+  pen.textBaseline = "middle";
+  return pen;
+}
+
+function hatch(pen, paper, line) {
+  const key = `${paper} ${line}`;
+  if (!hatches.has(key)) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 7;
+    const drawing = tile.getContext("2d");
+    drawing.fillStyle = paper;
+    drawing.fillRect(0, 0, 7, 7);
+    drawing.strokeStyle = line;
+    drawing.lineWidth = 1;
+    drawing.beginPath();
+    for (const shift of [-7, 0, 7]) {
+      drawing.moveTo(shift, 7);
+      drawing.lineTo(shift + 7, 0);
+    }
+    drawing.stroke();
+    hatches.set(key, pen.createPattern(tile, "repeat"));
+  }
+  return hatches.get(key);
+}
+
+function coloursNow() {
+  const names = ["prefill", "decode", "decode-next", "padded", "padded-line", "paused", "paused-line", "idle", "queue", "lost", "beside",
+    "pin", "ink", "faint", "line", "grid", "paper", "card", "accent"];
+  return Object.fromEntries(names.map((name) => [name, css(`--${name}`)]));
+}
+
+function niceTicks(from, to, most) {
+  const rough = (to - from) / Math.max(most, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
+  const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const ticks = [];
+  for (let place = Math.ceil(from / step - 1e-9); place * step <= to + step * 1e-9 && ticks.length < 60; place++) {
+    ticks.push({ value: place * step, text: withThousands(place * step, decimals) });
+  }
+  return ticks;
+}
+
+function withThousands(value, decimals) {
+  const [whole, rest] = Math.abs(value).toFixed(Math.min(decimals, 20)).split(".");
+  const text = whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
+  return value < 0 && Number(text.replaceAll(",", "")) !== 0 ? `\u2212${text}` : text;
+}
+
+function drawAxis(pen, colours, unit, area, from, to) {
+  // Ticks under an area, in the run's unit of time.
+  pen.fillStyle = colours.faint;
+  pen.textAlign = "center";
+  const scale = area.width / (to - from);
+  for (const { value, text } of niceTicks(from / unit.seconds, to / unit.seconds, area.width / 85)) {
+    const x = area.left + (value * unit.seconds - from) * scale;
+    pen.fillRect(x, area.bottom, 1, 4);
+    const half = pen.measureText(text).width / 2;
+    pen.fillText(text, Math.min(Math.max(x, half), area.left + area.width - half + 6), area.bottom + 11);
+  }
+}
+
+function drawOverview(canvas, width, cells, view, unit) {
+  const colours = coloursNow();
+  const lanes = [
+    { name: "running", of: (cell) => cell.overview.running, scale: 10 },
+    { name: "waiting", of: (cell) => cell.overview.waiting, scale: 10 },
+    { name: "KV blocks used, %", of: (cell) => cell.overview.kv, scale: 1, top: 100 },
+    { name: "output tokens/s", of: (cell) => cell.overview.rate, scale: 1 },
+  ].filter((lane) => cells.some((cell) => lane.of(cell)));
+  const evicted = cells.some((cell) => cell.overview.evicted.some((count) => count > 0));
+  const tall = 34, gap = 6, lost = evicted ? 16 : 0;
+  const area = { left: 0, width, bottom: lanes.length * (tall + gap) + lost };
+  const pen = penOf(canvas, width, area.bottom + 20);
+  const x = (time) => ((time - view.first) / (view.last - view.first)) * width;
+  lanes.forEach((lane, place) => {
+    const top = place * (tall + gap);
+    const highest = lane.top ?? Math.max(1, ...cells.map((cell) => lane.of(cell).reduce((most, value) => Math.max(most, value), 0) / lane.scale));
+    pen.fillStyle = colours.idle;
+    pen.fillRect(0, top, width, tall);
+    cells.forEach((cell, number) => {
+      const values = lane.of(cell);
+      if (values) drawLine(pen, values, (place) => x(cell.from + ((cell.to - cell.from) * place) / values.length),
+        (value) => top + tall - (Math.min(value / lane.scale / highest, 1)) * (tall - 2), top + tall, number ? colours.beside : colours.accent, number === 0);
+    });
+    laneLabel(pen, colours, lane.top ? lane.name : `${lane.name}, at most ${withThousands(highest, highest < 10 && highest % 1 ? 1 : 0)}`, top + 8);
+  });
+  if (evicted) drawEvictions(pen, colours, cells, x, area.bottom - lost);
+  drawBrush(pen, colours, x(view.from), x(view.to), width, area.bottom);
+  drawAxis(pen, colours, unit, area, view.first, view.last);
+}
+
+function drawLine(pen, values, x, y, ground, colour, filled) {
+  pen.beginPath();
+  pen.moveTo(x(0), ground);
+  values.forEach((value, place) => {
+    pen.lineTo(x(place), y(value));
+    pen.lineTo(x(place + 1), y(value));
+  });
+  pen.lineTo(x(values.length), ground);
+  if (filled) {
+    pen.globalAlpha = 0.28;
+    pen.fillStyle = colour;
+    pen.fill();
+    pen.globalAlpha = 1;
+  }
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1.2;
+  pen.stroke();
+}
+
+function laneLabel(pen, colours, text, y, left = 0) {
+  pen.textAlign = "left";
+  pen.globalAlpha = 0.72;
+  pen.fillStyle = colours.paper;
+  pen.fillRect(left + 3, y - 7, pen.measureText(text).width + 6, 14);
+  pen.globalAlpha = 1;
+  pen.fillStyle = colours.ink;
+  pen.fillText(text, left + 6, y);
+}
+
+function drawEvictions(pen, colours, cells, x, top) {
+  pen.fillStyle = colours.lost;
+  cells.forEach((cell, number) => cell.overview.evicted.forEach((count, place) => {
+    if (count) pen.fillRect(x(cell.from + ((cell.to - cell.from) * (place + 0.5)) / cell.overview.evicted.length) - 0.75, top + number * 6, 1.5, 5);
+  }));
+  laneLabel(pen, colours, cells.length > 1 ? "evictions (first A, below it B)" : "evictions", top + 6);
+}
+
+function drawBrush(pen, colours, left, right, width, bottom) {
+  pen.globalAlpha = 0.62;
+  pen.fillStyle = colours.paper;
+  pen.fillRect(0, 0, left, bottom);
+  pen.fillRect(right, 0, width - right, bottom);
+  pen.globalAlpha = 1;
+  pen.strokeStyle = colours.ink;
+  pen.lineWidth = 1.2;
+  pen.strokeRect(Math.max(left, 0.6), 0.6, Math.max(Math.min(right, width - 0.6) - Math.max(left, 0.6), 1.5), bottom - 1.2);
+  pen.fillStyle = colours.ink;
+  for (const edge of [left, right]) pen.fillRect(Math.min(Math.max(edge - 2.5, 0), width - 5), bottom / 2 - 9, 5, 18);
+}
+
+function rowsOf(cell) {
+  // Slots that are drawn: all that were ever held and an idle one; of a small batch all.
+  const slots = cell.entry.slots ?? cell.spans.slots;
+  const rows = slots <= 10 ? Math.max(slots, cell.spans.slots) : Math.max(Math.min(slots, cell.spans.slots + 1), 10);
+  return { rows, tall: Math.min(24, Math.max(3, 480 / rows)) };
+}
+
+function placesOf(cell, width) {
+  // Where things are on the canvas of a cell.
+  const { rows, tall } = rowsOf(cell);
+  const left = width < 500 ? 26 : 40, top = 40;
+  return { left, width: width - left - 2, top, rows, tall, bottom: top + rows * tall };
+}
+
+function drawSlots(canvas, width, cell, view, unit, longest, pinned) {
+  // The spans that were drawn, by their place; none of them where there are too many.
+  const colours = coloursNow();
+  const area = placesOf(cell, width);
+  const pen = penOf(canvas, width, area.bottom + 20);
+  const x = (time) => area.left + ((time - view.from) / (view.to - view.from)) * area.width;
+  drawQueue(pen, colours, area, cell, view, x, longest);
+  pen.fillStyle = colours.idle;
+  for (let row = 0; row < area.rows; row++) pen.fillRect(area.left, area.top + row * area.tall, area.width, area.tall > 6 ? area.tall - 3 : area.tall);
+  const seen = spansWithin(cell.spans, view.from, view.to);
+  const single = seen.length <= mostBars;
+  pen.save();
+  pen.beginPath();
+  pen.rect(area.left, 0, area.width, area.bottom + 1);
+  pen.clip();
+  if (single) {
+    drawBars(pen, colours, area, cell, seen, x, pinned);
+    drawNumbers(pen, colours, area, cell, seen, x);
+    if (pinned !== null) drawPinned(pen, colours, area, cell, pinned, x);
+  } else drawDensity(pen, colours, area, cell, view);
+  pen.restore();
+  drawSlotNames(pen, colours, area);
+  drawAxis(pen, colours, unit, area, view.from, view.to);
+  return { seen, single };
+}
+
+function drawQueue(pen, colours, area, cell, view, x, longest) {
+  const { times, waiting } = cell.queue;
+  const tall = 30, ground = 32;
+  pen.fillStyle = colours.idle;
+  pen.fillRect(area.left, ground - tall, area.width, tall);
+  pen.fillStyle = colours.queue;
+  const y = (count) => ground - (count / Math.max(longest, 1)) * tall;
+  pen.beginPath();
+  pen.moveTo(area.left, ground);
+  let before = 0;
+  for (let place = 0; place < times.length && times[place] < view.to; place++) {
+    if (times[place] > view.from) {
+      const at = x(times[place]);
+      pen.lineTo(Math.max(at, area.left), y(before));
+      pen.lineTo(Math.max(at, area.left), y(waiting[place]));
+    } else pen.lineTo(area.left, y(waiting[place]));
+    before = waiting[place];
+  }
+  pen.lineTo(area.left + area.width, y(before));
+  pen.lineTo(area.left + area.width, ground);
+  pen.fill();
+  laneLabel(pen, colours, `waiting${longest ? `, full height ${longest}` : ": nobody"}`, ground - tall + 8, area.left);
+}
+
+function longestQueue(cell, view) {
+  let most = 0;
+  const { times, waiting } = cell.queue;
+  for (let place = 0; place < times.length; place++) {
+    const end = place + 1 < times.length ? times[place + 1] : Infinity;
+    if (times[place] < view.to && end > view.from) most = Math.max(most, waiting[place]);
+  }
+  return most;
+}
+
+function drawBars(pen, colours, area, cell, seen, x, pinned) {
+  const { spans } = cell;
+  const tall = area.tall > 6 ? area.tall - 3 : area.tall;
+  const padding = tall >= 8 ? hatch(pen, colours.padded, colours["padded-line"]) : colours.padded;
+  const paused = tall >= 8 ? hatch(pen, colours.paused, colours["paused-line"]) : colours.paused;
+  for (const each of seen) {
+    const left = Math.max(x(spans.start[each]), area.left - 2), right = Math.min(x(spans.end[each]), area.left + area.width + 2);
+    const wide = Math.max(right - left, 0.7), top = area.top + spans.slot[each] * area.tall;
+    pen.globalAlpha = pinned === null || spans.place[each] === pinned ? 1 : 0.3;
+    const kind = spans.kind[each];
+    if (kind === 0) {
+      const own = ownShare(spans, each) * tall;
+      if (own < tall) {
+        pen.fillStyle = padding;
+        pen.fillRect(left, top, wide, tall - own);
+      }
+      pen.fillStyle = colours.prefill;
+      pen.fillRect(left, top + tall - own, wide, own);
+    } else {
+      pen.fillStyle = kind === 1 ? colours[spans.second[each] ? "decode-next" : "decode"] : kind === 2 ? paused : padding;
+      pen.fillRect(left, top, wide, tall);
+    }
+    const begins = each === spans.first[spans.slot[each]] || spans.place[each - 1] !== spans.place[each];
+    if (begins && wide > 3) {
+      pen.fillStyle = colours.paper;
+      pen.fillRect(left - 0.7, top, 1.4, tall);
+    }
+    if (spans.lost[each]) {
+      pen.globalAlpha = 1;
+      pen.fillStyle = colours.lost;
+      pen.fillRect(right - 2.2, top - 1, 2.6, tall + 2);
+    }
+  }
+  pen.globalAlpha = 1;
+}
+
+function drawNumbers(pen, colours, area, cell, seen, x) {
+  // The number of each request where its stay in a slot has room for it.
+  if (area.tall < 11) return;
+  const { spans, trace } = cell;
+  pen.textAlign = "center";
+  for (let place = 0; place < seen.length;) {
+    const first = seen[place];
+    let last = first;
+    for (place++; place < seen.length && spans.slot[seen[place]] === spans.slot[first] && spans.place[seen[place]] === spans.place[first]; place++) last = seen[place];
+    const left = Math.max(x(spans.start[first]), area.left), right = Math.min(x(spans.end[last]), area.left + area.width);
+    const text = String(trace.row[spans.place[first]]);
+    const wide = pen.measureText(text).width;
+    if (right - left < wide + 10) continue;
+    const middle = (left + right) / 2, y = area.top + spans.slot[first] * area.tall + (area.tall - 3) / 2;
+    pen.globalAlpha = 0.82;
+    pen.fillStyle = colours.paper;
+    pen.fillRect(middle - wide / 2 - 3, y - 6, wide + 6, 12);
+    pen.globalAlpha = 1;
+    pen.fillStyle = colours.ink;
+    pen.fillText(text, middle, y + 0.5);
+  }
+}
+
+function drawPinned(pen, colours, area, cell, pinned, x) {
+  // All stays of a request, and how long it waited for the first of them.
+  const { spans, requests } = cell;
+  const tall = area.tall > 6 ? area.tall - 3 : area.tall;
+  pen.strokeStyle = pen.fillStyle = colours.pin;
+  pen.lineWidth = 2.4;
+  let first = -1;
+  for (let each = 0; each < spans.count; each++) {
+    if (spans.place[each] !== pinned) continue;
+    if (first < 0 || spans.start[each] < spans.start[first]) first = each;
+    let last = each;
+    while (last + 1 < spans.count && spans.place[last + 1] === pinned && spans.slot[last + 1] === spans.slot[each] && spans.start[last + 1] <= spans.end[last]) last++;
+    const left = x(spans.start[each]);
+    pen.strokeRect(left, area.top + spans.slot[each] * area.tall, Math.max(x(spans.end[last]) - left, 1.5), tall);
+    if (spans.start[each] < spans.start[first]) first = each;
+    each = last;
+  }
+  const index = requests.at[pinned];
+  if (first < 0 || index < 0) return;
+  const y = area.top + spans.slot[first] * area.tall + tall / 2, from = x(requests.due[index]), to = x(spans.start[first]);
+  if (!(to - from > 1)) return;
+  pen.setLineDash([5, 3]);
+  pen.beginPath();
+  pen.moveTo(from, y);
+  pen.lineTo(to, y);
+  pen.stroke();
+  pen.setLineDash([]);
+  pen.beginPath();
+  pen.arc(from, y, Math.min(4, tall / 2), 0, 7);
+  pen.fill();
+}
+
+function drawDensity(pen, colours, area, cell, view) {
+  // Too many bars to be told apart: of all slots, how many did what.
+  const { spans } = cell;
+  const columns = Math.max(1, Math.floor(area.width / 2)), each = (view.to - view.from) / columns;
+  const layers = [["prefill", colours.prefill], ["decode", colours.decode], ["paused", colours.paused], ["padded", colours.padded]];
+  const seconds = Object.fromEntries(layers.map(([name]) => [name, new Float64Array(columns + 1)]));
+  const add = (values, from, to, share) => {
+    const begin = Math.max((from - view.from) / each, 0), end = Math.min((to - view.from) / each, columns);
+    for (let column = Math.floor(begin); column < end; column++) values[column] += share * (Math.min(column + 1, end) - Math.max(column, begin));
+  };
+  for (let place = 0; place < spans.count; place++) {
+    if (!(spans.end[place] > view.from && spans.start[place] < view.to)) continue;
+    const own = spans.kind[place] < 2 ? ownShare(spans, place) : 1;
+    add(seconds[["prefill", "decode", "paused", "padded"][spans.kind[place]]], spans.start[place], spans.end[place], own);
+    if (own < 1) add(seconds.padded, spans.start[place], spans.end[place], 1 - own);
+  }
+  const full = cell.entry.slots ?? area.rows;
+  const tall = area.bottom - area.top;
+  pen.fillStyle = colours.idle;
+  pen.fillRect(area.left, area.top, area.width, tall);
+  for (let column = 0; column < columns; column++) {
+    let ground = area.bottom;
+    for (const [name, colour] of layers) {
+      const height = (seconds[name][column] / full) * tall;
+      pen.fillStyle = colour;
+      pen.fillRect(area.left + (column * area.width) / columns, ground - height, area.width / columns + 0.3, height);
+      ground -= height;
+    }
+  }
+}
+
+function drawSlotNames(pen, colours, area) {
+  pen.fillStyle = colours.faint;
+  pen.textAlign = "right";
+  const every = [1, 2, 4, 8, 16, 32, 64].find((step) => step * area.tall >= 13) ?? 128;
+  for (let row = 0; row < area.rows; row++) {
+    if (every === 1 || (row + 1) % every === 0) pen.fillText(String(row + 1), area.left - 5, area.top + row * area.tall + (area.tall > 6 ? area.tall - 3 : area.tall) / 2);
+  }
+}
