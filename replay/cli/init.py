@@ -6,7 +6,7 @@ import click
 
 TEMPLATE = """\
 # An experiment: which traces are replayed, on which engine, in which modes, under which policies.
-# Only `traces` is required. Run it with:  replay run FILE
+# Only `traces` is required. Run it with:  replay run FILE   Every key there is, with what it takes:  replay keys
 
 traces  = ["traces/sample.parquet"]
 # loads = [0.5, 1, 2, 4]   # each trace at so many times its mean rate: from which on do policies part?
