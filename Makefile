@@ -1,11 +1,12 @@
 # make demo: set up .venv, replay the sample trace under every policy and mode, write the report.
 # make test: set up .venv, then format, lint, types, layers and tests.
+# make reference: write docs/reference/ again, after a key, an option, a metric or a file of a run has changed.
 # make fuzz: the tests of the scheduler and the policies with traces that nobody has drawn before; run it for as long as you like.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fuzz check install clean
+.PHONY: demo test fuzz check reference install clean
 
 demo: install
 	$(BIN)/replay run docs/demo.toml
@@ -21,6 +22,9 @@ check: install
 	$(BIN)/ruff check replay policies tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+reference: install
+	$(BIN)/python -m replay.cli.reference
 
 install: .venv/installed
 
