@@ -8,9 +8,14 @@ from pathlib import Path
 import replay.plots.headless  # noqa: F401  # first: the others import matplotlib
 from replay.metrics import Measured
 from replay.plots import (
+    arrivals,
     batch_sizes,
     distributions,
+    efficiency,
+    frontier,
+    heat_map,
     latency,
+    length_slowdown,
     loads,
     roofline,
     service,
@@ -29,12 +34,17 @@ from replay.results import Run
 __all__ = [
     "Plot",
     "View",
+    "arrivals",
     "batch_sizes",
     "distributions",
     "draw",
     "draw_all",
+    "efficiency",
     "figures",
+    "frontier",
+    "heat_map",
     "latency",
+    "length_slowdown",
     "loads",
     "plots",
     "roofline",

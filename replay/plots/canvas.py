@@ -84,7 +84,13 @@ def figure(title: str, width: float, height: float) -> Figure:
 
 
 def save(made: Figure, stem: Path) -> list[Path]:
-    """`stem.png` and `stem.svg`, without dates or versions in them. OutputError where they cannot be written."""
+    """`stem.png` and `stem.svg`, without dates or versions in them. OutputError where they cannot be written.
+
+    Panels are laid out once: a drawing would do so twice for each file, which takes as long as to draw.
+    """
+    made.set_dpi(DPI)
+    made.draw_without_rendering()
+    made.set_layout_engine("none")
 
     def writer(kind: str) -> Callable[[Path], None]:
         metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
@@ -94,6 +100,26 @@ def save(made: Figure, stem: Path) -> list[Path]:
     for file in files:
         replace_file(file, writer(file.suffix[1:]))
     return files
+
+
+def rows_of(count: int, across: int) -> tuple[int, int]:
+    """Rows and columns for so many panels, at most `across` beside each other, as even as they come."""
+    rows = -(-count // across)
+    return rows, -(-count // rows)
+
+
+def panels(made: Figure, count: int, across: int, *, xlabel: str, ylabel: str) -> list[Axes]:
+    """So many panels in rows of at most `across`, on shared axes: the lowest of each column has its label and ticks."""
+    rows, columns = rows_of(count, across)
+    grid = list(made.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    for place, axes in enumerate(grid):
+        axes.set_visible(place < count)
+        if place % columns == 0:
+            axes.set_ylabel(ylabel)
+        if place < count <= place + columns:
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel(xlabel)
+    return grid[:count]
 
 
 def no_data(axes: Axes, x: float = 0.5, y: float = 0.5, *, text: str = "no data", rotation: float = 0) -> None:
@@ -109,10 +135,11 @@ def mark(label: str, **style: Any) -> Line2D:
 def legend(made: Figure, handles: Sequence[Artist], columns: int, title: str | None) -> None:
     """One legend under all panels, in fewer columns where it would be cut; what must be said of the picture is its
     title."""
-    for ncols in range(max(columns, 1), 0, -1):
-        found = made.legend(handles=handles, loc="outside lower center", ncols=ncols, title=title)
+    for most in range(max(columns, 1), 0, -1):
+        rows = -(-len(handles) // most)
+        found = made.legend(handles=handles, loc="outside lower center", ncols=-(-len(handles) // rows), title=title)
         found.get_title().set_multialignment("center")
-        if ncols == 1 or found.get_window_extent().width <= made.bbox.width:
+        if most == 1 or found.get_window_extent().width <= made.bbox.width:
             return
         found.remove()
 

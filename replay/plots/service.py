@@ -22,7 +22,7 @@ from replay.results import Cell
 
 MOST_USERS = 6
 """Lines of a panel: more cannot be told apart. They are users, so none has the colour of a policy."""
-ACROSS = 5
+ACROSS = 4
 POINTS = 400
 SHADES = ["#222222", "#7A1F5C", "#1F5C7A", "#5C7A1F", "#B0603A", "#8A8AC0"]
 BAND: dict[str, Any] = {"color": FAINT, "alpha": 0.3, "linewidth": 0}

@@ -15,10 +15,14 @@ from replay.plots.canvas import look
 from replay.plots.view import View, views
 from replay.results import read_run
 
-SOMETIMES = ("batch_sizes", "loads", "roofline", "service", "windowed_difference")
+SOMETIMES = (
+    *("batch_sizes", "efficiency", "frontier", "heat_map", "length_slowdown"),
+    *("loads", "roofline", "service", "windowed_difference"),
+)
 ALWAYS = [name for name in plots if name not in SOMETIMES]
 """The pictures that every run has: the others are there where a size adapts, where a trace was replayed at several
-loads, where ceilings were measured, and where two users wanted service at once."""
+loads, where ceilings were measured, where sizes were swept, where there are two cells, two bins of lengths or two
+users, and where two users wanted service at once."""
 
 
 def view(folder: Path) -> View:

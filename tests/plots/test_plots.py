@@ -100,7 +100,8 @@ def test_two_drawings_are_the_same_bytes(tmp_path: Path) -> None:
         assert problems == []
         bytes_drawn.append({file.name: file.read_bytes() for file in files})
     assert bytes_drawn[0] == bytes_drawn[1]
-    expected = [*ALWAYS, "service", "windowed_difference"]  # its users want service at once
+    # its users want service at once, under two policies, for answers of several lengths
+    expected = [*ALWAYS, "efficiency", "heat_map", "length_slowdown", "service", "windowed_difference"]
     assert set(bytes_drawn[0]) == {f"{name}.{kind}" for name in expected for kind in ("png", "svg")}
 
 

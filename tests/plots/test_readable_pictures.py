@@ -71,7 +71,7 @@ def test_an_invalid_cell_is_named_and_marked_where_it_is_drawn(tmp_path: Path, n
         (name != "slots"),
     )  # slots shows fifo, which is valid
     two = words(drawn(name, late_cell(tmp_path / "two", repeats=2)))
-    shows_one_replay = name in ("slots", "timeline")  # of the arm, and takes the valid one
+    shows_one_replay = name in ("arrivals", "slots", "timeline")  # of the arm, and takes the valid one
     assert (said in two, "invalid" in two) == (not shows_one_replay, not shows_one_replay)
 
 
