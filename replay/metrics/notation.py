@@ -100,3 +100,11 @@ def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2)
         return "  ".join(padded).rstrip()
 
     return "\n".join(line(cells) for cells in (heads, *rows))
+
+
+def named(name: str, most: int = 40) -> str:
+    """A name from a trace as a label: on one line, cut in its middle where it is long, in quotes where it is blank."""
+    flat = "".join(letter if letter.isprintable() else " " for letter in name)
+    if not flat.strip():
+        return f'"{flat[:most]}"'
+    return flat if len(flat) <= most else f"{flat[: most // 2]}…{flat[-(most // 2) + 1 :]}"

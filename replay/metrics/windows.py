@@ -21,6 +21,8 @@ LONGEST = 60.0
 """Seconds of a window where the experiment names none: the 30 on each side of an instant that VTC's authors took."""
 PARTS = 10
 """A window begins every tenth of its length; and where none is named, a tenth of the trace's time is long enough."""
+MOST = 20_000
+"""Windows beside each other in the longest cell: in one of two weeks or more they are longer than a minute."""
 CHUNK = 2_000_000
 """Windows times users that are worked out at once: memory does not grow with the length of a run."""
 WINDOWS = pl.Schema(
@@ -63,7 +65,7 @@ def max_min_gap() -> pl.Expr:
 def window_length(tables: Sequence[pl.DataFrame], asked: float | None) -> float | None:
     """Seconds of a window for all cells of a trace, given their requests: as asked, or as long as VTC's authors took it
     where that is a tenth of what cells take or less, or else that tenth: of the median, so that one policy that keeps
-    its users waiting does not set everybody's. None where no time passes."""
+    its users waiting does not set everybody's. Longer where they would be more than `MOST`. None where no time passes."""
     if asked is not None:
         return asked
     spans = [
@@ -71,7 +73,10 @@ def window_length(tables: Sequence[pl.DataFrame], asked: float | None) -> float 
         for table in tables
     ]
     known = [span for span in spans if span is not None]
-    return min(LONGEST, round((median_high(known) if known else 0.0) / PARTS, 9)) or None
+    if not known:
+        return None
+    usual = min(LONGEST, round(median_high(known) / PARTS, 9))
+    return max(usual, round(max(known) / MOST, 9)) or None
 
 
 def windows(requests: pl.DataFrame, length: float | None) -> pl.DataFrame:

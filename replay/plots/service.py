@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from replay.metrics.notation import duration, plural
+from replay.metrics.notation import duration, named, plural
 from replay.metrics.service import ASKED, Numbers, ledger, weights
 from replay.metrics.windows import PARTS, served_in_windows
 from replay.plots.canvas import DASHES, FAINT, figure, legend, no_data
@@ -106,7 +106,9 @@ def _line(place: int) -> dict[str, Any]:
 
 
 def _legend(top: list[str], others: int) -> list[Line2D | Patch]:
-    entries: list[Line2D | Patch] = [Line2D([], [], label=name, **_line(place)) for place, name in enumerate(top)]
+    entries: list[Line2D | Patch] = [
+        Line2D([], [], label=named(name), **_line(place)) for place, name in enumerate(top)
+    ]
     if others > 0:
         entries.append(Patch(label=f"{plural(others, 'other user')}, from the least served to the most", **BAND))
     return entries

@@ -7,6 +7,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from replay.metrics.groups import NO_USER
+from replay.metrics.notation import named
 from replay.plots.canvas import FAINT, GRID, figure, legend, no_data, scale
 from replay.plots.registry import plots
 from replay.plots.view import View
@@ -66,7 +67,7 @@ def users(view: View) -> Figure:
         axes.set_title(view.heading(setting))
         axes.set(xlabel="", ylabel="")
         axes.grid(visible=False, axis="y")
-    labels = [f"{name} ({count})" for name, count in shown.iter_rows()]
+    labels = [f"{named(name)} ({count})" for name, count in shown.iter_rows()]
     grid[0].set_yticks(range(len(names)), labels)
     grid[0].set_ylim(max(len(names), 1) - 0.5, -0.5)
     grid[0].set_ylabel("user (requests)")

@@ -208,6 +208,8 @@ def test_a_window_is_as_long_as_asked_or_goes_by_the_median_cell() -> None:
     assert window_length([short, short, long], None) == 2.0, "one policy that keeps its users waiting sets no window"
     assert window_length([short, long], 5.0) == 5.0
     assert window_length([short.clear()], None) is None
+    ages = short.with_columns(ended=pl.lit(2_000_001.0))
+    assert window_length([short, short, ages], None) == 100.0, "of a cell that long no more than 20,000 in a row"
 
 
 def test_a_window_longer_than_the_cell_measures_nothing(tmp_path: Path) -> None:
