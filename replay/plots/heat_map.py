@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log
-from typing import Any
+from typing import Annotated, Any
 
 import matplotlib as mpl
 import numpy as np
@@ -25,6 +25,7 @@ from replay.metrics.metric import Metric, metrics
 from replay.metrics.notation import number, percent, whole
 from replay.metrics.statistics import PERCENTILES, percentile_name
 from replay.plots.canvas import FAINT, INK, figure, legend, mark, panels, rows_of
+from replay.plots.options import Option
 from replay.plots.registry import plots
 from replay.plots.view import View, policy_marks
 from replay.registry import nearest
@@ -65,9 +66,22 @@ FEW_STEPS = 4.0
 """Values that span more than so many times are coloured by their logarithm, as an axis would be."""
 
 
+Asked = Annotated[str | None, Option("METRIC", "Show this metric alone, such as ttft or output_throughput.")]
+Statistic = Annotated[
+    str | None, Option("NAME", "Of its values: mean, min, p50, p90, p95, p99, p99.9 or max; the mean by default.")
+]
+
+
 @plots.register("heat_map")
-def heat_map(view: View) -> Figure | None:
-    """A small map for each main metric. None for fewer than two cells: there is nothing to compare."""
+def heat_map(view: View, *, metric: Asked = None, statistic: Statistic = None) -> Figure | None:
+    """A small map for each main metric, or one map of the `metric` that is asked for.
+
+    None for fewer than two cells: there is nothing to compare. ExperimentError for a metric or statistic that is none.
+    """
+    if metric is not None:
+        return heat_map_of(view, metric, statistic)
+    if statistic is not None:
+        raise ExperimentError("statistic: say of which metric, such as ttft")
     whole_view = every_policy(view)
     if len(whole_view.arms) < 2:
         return None

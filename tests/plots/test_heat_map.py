@@ -11,7 +11,7 @@ from pictures import one_request, two_panels, view, words
 from runs import cell_entry, request_row, write_manifest, write_tables
 
 from replay.errors import ExperimentError
-from replay.plots import plots
+from replay.plots import draw, plots
 from replay.plots.canvas import look
 from replay.plots.heat_map import BEST, COLOURS, WORST, heat_map_of
 
@@ -100,6 +100,14 @@ def test_a_metric_or_statistic_that_is_none_is_a_sentence(tmp_path: Path) -> Non
         heat_map_of(seen, "tftt")
     with pytest.raises(ExperimentError, match=r"ttft has no statistic 'p98': did you mean 'p9"):
         heat_map_of(seen, "ttft", "p98")
+    with pytest.raises(ExperimentError, match="statistic: say of which metric"):
+        draw(seen.run, "heat_map", statistic="p50")
+
+
+def test_a_command_may_ask_for_one_metric(tmp_path: Path) -> None:
+    (axes,) = draw(two_panels(tmp_path), "heat_map", metric="e2e", statistic="max", mode="continuous").axes
+    assert axes.get_title(loc="left").startswith("E2E max, ms")
+    assert set(cells(axes)) == {("continuous", policy) for policy in ("fifo", "sjf", "priority")}
 
 
 def test_the_picture_of_a_run_has_the_figures_that_the_run_has(tmp_path: Path) -> None:
