@@ -20,14 +20,6 @@ from replay.report.document import PICTURES
 from replay.results import read_run
 
 
-class PlotCommand(click.Command):
-    """A command that has the options of every registered picture besides its own."""
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        own = super().get_params(ctx)
-        return [*own[:-1], *picture_options(), own[-1]]  # help stays last
-
-
 def picture_options() -> list[click.Option]:
     """What pictures declare; of an option that several have, one, which names them all."""
     takers: dict[str, list[str]] = {}
@@ -63,7 +55,7 @@ def show_list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     ctx.exit()
 
 
-@click.command("plot", cls=PlotCommand)
+@click.command("plot")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.argument("pictures", nargs=-1, metavar="NAME...")
 @click.option("-o", "--output", multiple=True, metavar="FILE", help="A .png, .svg or .pdf, or a folder. Repeatable.")
@@ -118,6 +110,9 @@ def plot(
             file.parent.mkdir()
         write_picture(figure, file)
         click.echo(str(file))
+
+
+plot.params += picture_options()
 
 
 def options_by_picture(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
