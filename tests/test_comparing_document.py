@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import command
 from test_documents import blocks
 
 from replay.compare import find_figure, read_check
@@ -16,13 +15,12 @@ from replay.compare import find_figure, read_check
 PAGE = "docs/comparing-runs.md"
 
 
-def replay(folder: Path, command: str, status: int = 0) -> str:
+def replay(folder: Path, line: str, status: int = 0) -> str:
     """What a command prints."""
-    program, *arguments = shlex.split(command)
+    program, *arguments = shlex.split(line)
     assert program == "replay"
     plain = ["--no-plots"] if arguments[0] == "run" else []
-    line = [sys.executable, "-m", "replay", *arguments, *plain]
-    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    done = command.replay(*arguments, *plain, cwd=folder)
     assert done.returncode == status, done.stderr
     return done.stdout
 
@@ -32,13 +30,13 @@ def test_the_page_shows_what_its_commands_print(tmp_path: Path) -> None:
     shutil.copy("traces/sample.parquet", tmp_path / "traces")
     first, last = blocks(PAGE, "sh")
     *runs, compare = first.splitlines()
-    for command in runs:
-        replay(tmp_path, command)
+    for line in runs:
+        replay(tmp_path, line)
     (table,) = blocks(PAGE, "text")
     assert table in replay(tmp_path, compare)
     (check,) = blocks(PAGE, "console")
-    command, _, shown = check.partition("\n")
-    said = replay(tmp_path, command.removeprefix("$ "), status=1)
+    line, _, shown = check.partition("\n")
+    said = replay(tmp_path, line.removeprefix("$ "), status=1)
     assert [line for line in shown.splitlines() if line not in said.splitlines()] == []
     as_json, as_markdown = last.splitlines()
     assert list(json.loads(replay(tmp_path, as_json))["figures"]) == ["e2e_mean", "tpot_p50"]

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import polars as pl
+from command import replay
 from test_documents import blocks
 
 from replay.metrics.notation import milliseconds, number, percent
@@ -43,8 +44,7 @@ def test_the_page_shows_what_its_commands_give(tmp_path: Path) -> None:
         program, *arguments = command.split()
         assert program == "replay"
         plain = ["--no-plots"] if arguments[0] == "run" else []
-        line = [sys.executable, "-m", "replay", *arguments, *plain]
-        done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+        done = replay(*arguments, *plain, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         if arguments[0] == "run":
             assert "30 sessions with 180 requests, in a" in done.stderr

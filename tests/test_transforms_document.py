@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
+import command
 from test_documents import blocks
 
 from replay.traces.transforms import parse_transforms, transforms
@@ -19,8 +18,7 @@ PAGE = Path("docs/transforms.md")
 
 def replay(folder: Path, *arguments: str) -> str:
     """The output of a command, both streams."""
-    line = [sys.executable, "-m", "replay", *arguments]
-    done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    done = command.replay(*arguments, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
@@ -49,8 +47,8 @@ def test_the_experiment_and_the_commands_do_what_the_page_says(tmp_path: Path) -
         assert f"  - transform {next(iter(entry))} = " in report
     assert "3 of 4 users" in report
     assert "users, sessions and ids are sample/... and sample-2/..." in report
-    for command in commands.splitlines():
-        program, *arguments = shlex.split(command)
+    for line in commands.splitlines():
+        program, *arguments = shlex.split(line)
         assert program == "replay"
         said = replay(tmp_path, *arguments)
     assert "user names replaced" in said

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import polars as pl
-from test_run import SAMPLE, SIMULATED, replay, write_trace
+from command import replay
+from test_run import SAMPLE, SIMULATED, write_trace
 
 
 def conversation(folder: Path) -> Path:

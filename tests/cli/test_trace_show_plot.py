@@ -28,7 +28,7 @@ def two_requests(tmp_path: Path) -> Path:
     return tmp_path / "two.parquet"
 
 
-def test_it_draws_into_a_folder_of_its_own_and_says_what_is_there(
+def test_it_draws_into_a_folder_says_what_is_there_and_replaces_it_only_when_told(
     two_requests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -41,14 +41,13 @@ def test_it_draws_into_a_folder_of_its_own_and_says_what_is_there(
     ]
     with pytest.raises(OutputError, match=r"gaps.png: is there already"):
         show(two_requests, "--plot")
-    assert "pictures" in show(two_requests, "--plot", "--force").stdout
-
-
-def test_json_names_the_files(two_requests: Path, tmp_path: Path) -> None:
-    said = json.loads(show("--json", "--plot", tmp_path / "seen", two_requests).stdout)
-    assert said["rows"] == 2
-    assert said["pictures"][0] == str(tmp_path / "seen" / "gaps.png")
-    assert set(said["not_drawn"]) == {"prefixes", "users"}
+    seen = Path("outputs/two-plots")
+    (seen / "gaps.png").write_bytes(b"")
+    again = json.loads(show("--json", "--plot", seen, two_requests, "--force").stdout)
+    assert (seen / "gaps.png").stat().st_size > 0
+    assert again["rows"] == 2
+    assert again["pictures"][0] == str(seen / "gaps.png")
+    assert set(again["not_drawn"]) == {"prefixes", "users"}
 
 
 def test_force_alone_forces_nothing(two_requests: Path) -> None:

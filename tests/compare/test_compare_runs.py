@@ -7,8 +7,6 @@ import io
 import json
 import math
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,11 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
+from command import replay
 from runs import cell_entry, request_row, write_manifest, write_tables
 
 from replay.cli.compare import compare
 from replay.cli.run import run
-from replay.compare.differences import interval
 from replay.errors import ExperimentError
 
 SAMPLE = str(Path("traces/sample.parquet").resolve())
@@ -202,10 +200,7 @@ def test_exit_statuses_are_those_of_a_process(tmp_path: Path) -> None:
     runs = [hand_run(tmp_path / f"{latency:g}", [[latency] * 10]) for latency in (0.1, 0.15)]
 
     def status(*arguments: str) -> int:
-        command = [sys.executable, "-m", "replay", "compare", *map(str, runs), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert "Traceback" not in done.stderr
-        return done.returncode
+        return replay("compare", *runs, *arguments).returncode
 
     assert status("--fail-if", "ttft_p50 > 2 * baseline") == 0
     assert status("--fail-if", "ttft_p50 > baseline") == 1
@@ -277,17 +272,6 @@ def test_repeats_are_pooled_and_bound_what_is_seen(tmp_path: Path) -> None:
         assert (found["verdict"], found["pairs"]) == ("seen", 40)
         assert found["low"] == pytest.approx(0.010) == found["high"]
         assert cell["runs"]["shaky"]["figures"][figure]["verdict"] == "not seen", "its repeats lie 20 ms apart"
-
-
-def test_a_percentile_has_the_interval_of_its_requests() -> None:
-    draw = np.random.default_rng(3)
-    base = draw.lognormal(0, 1, (1, 400))
-    assert interval(base, base + 0.25, 0.95, seed=1) == pytest.approx((0.25, 0.25))
-    twice = np.vstack([base, base + 1.0])
-    assert interval(twice, base + 0.5, 0.5, seed=1) == pytest.approx((0.0, 0.0)), "repeats count by their mean"
-    low, high = interval(base, base * draw.normal(1, 0.2, base.shape), 0.5, seed=1)
-    assert low < 0 < high
-    assert interval(base, base * 1.3, 0.5, seed=1) == interval(base, base * 1.3, 0.5, seed=1)
 
 
 def change_cell(place: int, **fields: Any) -> Callable[[dict[str, Any]], object]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from command import replay
 from runs import cell_entry, request_row, write_manifest, write_tables
 
 from replay.cli.init import TEMPLATE
@@ -174,8 +173,7 @@ def test_from_the_file_to_the_report(tmp_path: Path) -> None:
         goals = { ttft_ms = 1000, reading_tokens_per_s = 20 }
         service = { prompt = 1.0, output = 3.0, window_s = 2.0 }
     """)
-    command = [sys.executable, "-m", "replay", "run", "experiment.toml", "--output", "run", "--no-plots"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    done = replay("run", "experiment.toml", "--output", "run", "--no-plots", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert [trace["name"] for trace in manifest["traces"]] == ["chat", "chat without pipeline"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+
+from command import replay
 
 from replay.plots.traces import trace_pictures
 
@@ -22,8 +22,7 @@ def test_the_commands_draw_what_the_table_names(tmp_path: Path) -> None:
     commands = [shlex.split(line, comments=True) for line in re.findall(r"^    (replay .*)$", page, re.MULTILINE)]
     assert len(commands) == 2
     for _, *arguments in commands:
-        line = [sys.executable, "-m", "replay", *arguments]
-        subprocess.run(line, cwd=tmp_path, capture_output=True, check=True, timeout=300)
+        assert replay(*arguments, cwd=tmp_path).returncode == 0
     for folder in ("outputs/chat-plots", "pictures"):
         files = {file.name for file in (tmp_path / folder).iterdir()}
         assert files == {f"{name}.{kind}" for name in named for kind in ("png", "svg")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from replay.experiment.document import parse_setting
 from replay.experiment.loading import load_experiment
 from replay.metrics.notation import percent
 from replay.report import write_report
-from replay.report.advice import pitfalls
+from replay.report.advice import Advice, pitfalls
 from replay.report.advice.registry import LEAST_REQUESTS, Case, Pitfall
 from replay.report.advice.telling import MOST, MOST_IN_SHORT
 from replay.report.tables import markdown
@@ -30,10 +31,20 @@ GRID: dict[str, Any] = {
 }
 
 
-def crowded(folder: Path, **sections: Any) -> Path:
-    """100 requests of uneven lengths, fifty a second, under five policies in three modes."""
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """100 requests of uneven lengths, fifty a second, under five policies in three modes; with its report."""
+    folder = tmp_path_factory.mktemp("crowded")
     path = trace(folder, [20 * row for row in range(100)], [20, 60], [5, 10, 90], priority=[0, 1, 2])
-    return replayed(folder / "run", path, **GRID | sections)
+    run = replayed(folder / "run", path, **GRID)
+    write_report(run, plots=False)
+    return run
+
+
+@pytest.fixture(scope="module")
+def found(crowded: Path) -> dict[str, Advice]:
+    """What is advised of it."""
+    return advice(crowded)
 
 
 def section(run: Path) -> list[str]:
@@ -64,44 +75,46 @@ def test_a_run_without_a_manifest_of_settings_and_costs_has_a_report_all_the_sam
     write_report(run, plots=False)
 
 
-def test_what_costs_most_comes_first_and_is_told_at_the_end_of_a_run(tmp_path: Path) -> None:
-    run = crowded(tmp_path)
-    found = list(advice(run).values())
-    assert len(found) >= 3
+def test_what_costs_most_comes_first(crowded: Path, found: dict[str, Advice]) -> None:
+    pieces = list(found.values())
+    assert len(pieces) >= 3
     arms = 15
-    for each in found:
+    for each in pieces:
         assert each.cost == pytest.approx(sum(case.cost for _, case in each.cases) / arms)
         assert all(0 <= case.cost <= 1 for _, case in each.cases)
         assert each.cases[0][1].cost == max(case.cost for _, case in each.cases)
-    assert [each.cost for each in found] == sorted((each.cost for each in found), reverse=True)
-    report = write_report(run, plots=False)
-    lines = section(run)
-    numbered = [line for line in lines if re.match(r"\d+\. ", line)]
-    assert [line.split("**")[1] for line in numbered] == [each.pitfall.title for each in found[:MOST]]
-    assert len(report.advice) <= MOST_IN_SHORT + 1
-    assert report.advice[0].startswith(f"advice: {found[0].pitfall.title.lower()} ({found[0].arms[0].label}): ")
-    assert found[0].worst.what in report.advice[0]
-    kept = json.loads((run / "summary.json").read_text())["advice"]
-    assert [each["pitfall"] for each in kept] == [each.pitfall.name for each in found]
-    assert [case["cells"] for case in kept[0]["cases"]] == [arm.names for arm in found[0].arms]
+    assert [each.cost for each in pieces] == sorted((each.cost for each in pieces), reverse=True)
+    numbered = [line for line in section(crowded) if re.match(r"\d+\. ", line)]
+    assert [line.split("**")[1] for line in numbered] == [each.pitfall.title for each in pieces[:MOST]]
+    kept = json.loads((crowded / "summary.json").read_text())["advice"]
+    assert [each["pitfall"] for each in kept] == [each.pitfall.name for each in pieces]
+    assert [case["cells"] for case in kept[0]["cases"]] == [arm.names for arm in pieces[0].arms]
 
 
-def test_the_end_of_a_run_shows_it_and_a_report_asked_for_again_too(tmp_path: Path) -> None:
-    run = crowded(tmp_path)
+def test_the_end_of_a_run_shows_it_in_short_and_a_report_asked_for_again_too(
+    tmp_path: Path, crowded: Path, found: dict[str, Advice]
+) -> None:
+    run = shutil.copytree(crowded, tmp_path / "run")
     short = write_report(run, plots=False).advice
+    first = next(iter(found.values()))
+    assert len(short) <= MOST_IN_SHORT + 1
+    assert short[0].startswith(f"advice: {first.pitfall.title.lower()} ({first.arms[0].label}): ")
+    assert first.worst.what in short[0]
     shown = CliRunner().invoke(command, [str(run), "--no-plots"])
     assert shown.exit_code == 0
     assert shown.stdout.endswith("\n\n" + "\n".join(short) + "\n")
 
 
-def test_every_piece_has_numbers_and_settings_that_an_experiment_takes(tmp_path: Path) -> None:
+def test_every_piece_has_numbers_and_settings_that_an_experiment_takes(
+    tmp_path: Path, crowded: Path, found: dict[str, Advice]
+) -> None:
     path = trace(tmp_path, [0, 1], [1], [1])
-    for each in advice(crowded(tmp_path / "crowd")).values():
+    for each in found.values():
         for _, case in each.cases:
             assert re.search(r"\d", case.what)
             assert case.settings
             assert not re.search(r"[.;]$", case.what + case.why + case.remedy)
-    for line in section_of(tmp_path / "crowd" / "run"):
+    for line in section(crowded):
         for setting in re.findall(r"Try (`.*?)(?=: )", line):
             for text in re.findall(r"`(.*?)`", setting):
                 load_experiment({"traces": [path], **parse_setting(text)}, text)
@@ -112,13 +125,12 @@ def section_of(run: Path) -> list[str]:
     return section(run)
 
 
-def test_cells_with_one_finding_are_told_in_one_piece(tmp_path: Path) -> None:
-    run = crowded(tmp_path)
-    found, lines = advice(run)["no_time_outs"], section_of(run)
-    assert len(found.arms) == 15
-    first = found.arms[0].setting
+def test_cells_with_one_finding_are_told_in_one_piece(crowded: Path, found: dict[str, Advice]) -> None:
+    piece, lines = found["no_time_outs"], section(crowded)
+    assert len(piece.arms) == 15
+    first = piece.arms[0].setting
     others = [mode for mode in ("static", "dynamic", "continuous") if mode != first]
-    figures = sorted(case.figure for _, case in found.cases[1:])
+    figures = sorted(case.figure for _, case in piece.cases[1:])
     (late,) = [line for line in lines if "**Nobody times out**" in line]
     assert late.endswith(
         f" Found as well in {others[0]} and {others[1]} under every policy; {first} under the other 4 policies "

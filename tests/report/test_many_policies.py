@@ -10,7 +10,9 @@ from runs import cell_entry, request_row, simulated_run, step_row, write_manifes
 
 from replay.metrics.notation import several
 from replay.report import write_report
-from replay.report.tables import joined
+from replay.report.findings import find
+from replay.report.tables import headline, joined
+from replay.results import read_run
 
 OWN = {f"own{place}": 100 + 10 * place for place in range(11)}
 
@@ -32,14 +34,26 @@ def many(folder: Path, times: Mapping[str, int] = OWN) -> list[str]:
     return folder.joinpath("comparison.md").read_text().splitlines() if write_report(folder, plots=False) else []
 
 
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's folder, with its report."""
+    folder = tmp_path_factory.mktemp("own")
+    many(folder)
+    return folder
+
+
+@pytest.fixture
+def lines(own: Path) -> list[str]:
+    return own.joinpath("comparison.md").read_text().splitlines()
+
+
 def section(lines: list[str], title: str) -> list[str]:
     start = lines.index(title)
     end = next((at for at, line in enumerate(lines[start + 1 :], start + 1) if line.startswith("#")), len(lines))
     return [line for line in lines[start:end] if line.startswith("| ")]
 
 
-def test_tables_of_many_policies_go_by_end_to_end_time_and_who_is_alike_shares_a_row(tmp_path: Path) -> None:
-    lines = many(tmp_path)
+def test_tables_of_many_policies_go_by_end_to_end_time_and_who_is_alike_shares_a_row(lines: list[str]) -> None:
     order = [row.split(" | ")[1] for row in section(lines, "### Latency")[2:]]
     latency = [row for row in lines if row.startswith("| continuous | own0 | ")]
     assert latency, "the table is there"
@@ -47,14 +61,13 @@ def test_tables_of_many_policies_go_by_end_to_end_time_and_who_is_alike_shares_a
     assert any("policies stand by their mean end-to-end time" in line for line in lines)
 
 
-def test_groups_stand_across_where_policies_are_many(tmp_path: Path) -> None:
-    rows = section(many(tmp_path), "#### By user")
+def test_groups_stand_across_where_policies_are_many(lines: list[str]) -> None:
+    rows = section(lines, "#### By user")
     assert rows[0] == "| policy | ana (20) | ben (20) |"
     assert "| fifo, own4 | 140 / 150 | 140 / 150 |" in rows
 
 
-def test_the_verdict_counts_many_policies_and_tells_the_first_and_the_last(tmp_path: Path) -> None:
-    lines = many(tmp_path)
+def test_the_verdict_counts_many_policies_and_tells_the_first_and_the_last(lines: list[str]) -> None:
     said = next(line for line in lines if line.startswith("- **Policies in continuous**"))
     assert "of 11 policies, 4 have a shorter mean end-to-end time and 6 have a longer one" in said
     assert "of the other 1, no such difference can be claimed" in said
@@ -70,9 +83,9 @@ def test_where_nothing_can_be_claimed_of_many_policies_that_is_what_the_verdict_
     assert said == [f"- **Policies in continuous**, against fifo: {told}."]
 
 
-def test_the_table_of_a_terminal_tells_how_many_it_left_out(tmp_path: Path) -> None:
-    many(tmp_path)
-    table = write_report(tmp_path, plots=False).table.splitlines()
+def test_the_table_of_a_terminal_tells_how_many_it_left_out(own: Path) -> None:
+    found = find(read_run(own))
+    table = headline(found.of("sample"), found.values).splitlines()
     assert "the 4 best and the 3 worst" in table[0]
     told = [line.split("  ")[1].strip() for line in table[2:]]
     assert told == ["own0", "own1", "own2", "own3", "... 5 more", "own8", "own9", "own10"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command import replay
 from test_trace_auto import EXAMPLES, NEEDED
 
 from replay.traces.foreign.mapping import OURS
@@ -46,8 +45,7 @@ def test_the_page_shows_what_its_commands_print(tmp_path: Path) -> None:
                 program, *arguments = shlex.split(command)
                 assert program == "replay"
                 more = ["--no-plots"] if arguments[0] == "run" else []
-                line = [sys.executable, "-m", "replay", *arguments, *more]
-                done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+                done = replay(*arguments, *more, cwd=tmp_path)
                 assert done.returncode == 0, done.stderr
                 printed.append(done.stdout + done.stderr)
     assert len(printed) == 5
