@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from replay.compare.circumstances import Fact, differing
-from replay.compare.differences import Sight, sight
+from replay.compare.differences import Sight, Versus, sights
 from replay.compare.figures import Figure, find_figure
 from replay.compare.matching import PARTS, Matching, Row, match, settings_of
 from replay.compare.sides import Figures, Side, judge_of, measure_sides, read_sides
@@ -59,17 +59,28 @@ class Comparison:
         return None if value is None or not base else value / base
 
     def sight(self, row: Row, side: int, figure: Figure) -> Sight:
-        """Whether it may be said that the side differs from the baseline there."""
+        """Whether it may be said that the side differs from the baseline there, with all else that the table shows."""
         key = (id(row), side, figure)
         if key not in self._sights:
-            base, other = row.places.get(BASELINE), row.places.get(side)
-            seed = int(self.sides[BASELINE].run.manifest.get("seed") or 0)
-            self._sights[key] = (
-                Sight("cannot be told", "only one of them has the cell")
-                if base is None or other is None
-                else sight(figure, self.measured, base, other, seed)
-            )
+            self._look([*self.figures] if figure in self.figures else [figure])
         return self._sights[key]
+
+    def _look(self, figures: Sequence[Figure]) -> None:
+        """Decide on these figures of every cell of every run, as one family."""
+        rows = [*self.matching.rows, *self.matching.lone]
+        places = [(row, side, figure) for row in rows for side in self.others for figure in figures]
+        asked = [
+            ((id(row), side, figure), Versus(figure, row.places[BASELINE], row.places[side]))
+            for row, side, figure in places
+            if BASELINE in row.places and side in row.places
+        ]
+        arms = [[row.places[side].arm for row in rows if side in row.places] for side in range(len(self.sides))]
+        peers = [[arm for arm in found if arm is not None] for found in arms]
+        seed = int(self.sides[BASELINE].run.manifest.get("seed") or 0)
+        told = sights([versus for _, versus in asked], peers, self.measured, seed)
+        missing = Sight("cannot be told", "only one of them has the cell")
+        self._sights.update({(id(row), side, figure): missing for row, side, figure in places})
+        self._sights.update({key: sight for (key, _), sight in zip(asked, told, strict=True)})
 
 
 def compare_runs(

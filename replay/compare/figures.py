@@ -47,6 +47,11 @@ class Figure:
         return None if self.entry.shape == "one" else PERCENTS.get(self.statistic)
 
     @property
+    def of_requests(self) -> bool:
+        """Whether each request has a value of it."""
+        return self.entry.shape == "each" and self.entry.table == "requests"
+
+    @property
     def unit_shown(self) -> str:
         """As the value is written for people."""
         return {"s": "ms", "s/token": "ms/token", "share": "%"}.get(self.unit, self.unit)

@@ -15,20 +15,22 @@ from replay.compare.matching import PARTS, Row, settings_of
 
 COLUMNS = ("trace", "mode", "setting", "policy", "run", "metric", "statistic", "figure", "unit", "better")
 VALUES = ("value", "baseline", "ratio", "difference", "verdict", "why", "low", "high", "pairs", "doubt")
+ALONE = ("uncorrected_low", "uncorrected_high", "comparisons")
+"""What the interval would be, were it the only one, and how many hold together in `low` and `high`."""
 
 
 def csv_text(comparison: Comparison) -> str:
     """Long: every figure that is shown, of every cell, those of one run included."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*COLUMNS, *VALUES])
+    writer.writerow([*COLUMNS, *VALUES, *ALONE])
     for row in (*comparison.matching.rows, *comparison.matching.lone):
         for side, place in row.places.items():
             for figure in comparison.figures:
                 found = _figure(comparison, row, side, figure)
                 names = [row.trace, row.cell.mode, row.setting, row.policy, comparison.labels[side]]
                 what = [figure.metric, figure.statistic, figure.name, figure.unit, figure.better]
-                values = [place.doubt if name == "doubt" else found.get(name) for name in VALUES]
+                values = [place.doubt if name == "doubt" else found.get(name) for name in (*VALUES, *ALONE)]
                 writer.writerow([*names, *what, *values])
     return out.getvalue()
 
@@ -49,6 +51,9 @@ def _figure(comparison: Comparison, row: Row, side: int, figure: Figure) -> dict
         "low": sight.low,
         "high": sight.high,
         "pairs": sight.pairs,
+        "uncorrected_low": sight.uncorrected[0] if sight.uncorrected else None,
+        "uncorrected_high": sight.uncorrected[1] if sight.uncorrected else None,
+        "comparisons": sight.comparisons,
     }
 
 

@@ -1,12 +1,13 @@
 """The grid of cells that an experiment declares: trace x engine settings x mode x policy x repeat.
 
-Repeats are outermost, so that a machine that drifts treats all policies alike.
+Repeats are outermost, so that a machine that drifts treats all policies alike. Cells that measure the noise floor are
+one more repeat, of one policy: they run last, so that what differs is what a whole run's time makes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from replay.experiment.loading import Choice, Experiment
 from replay.experiment.options import Setting
 from replay.experiment.settings import Engine
 
+BASE_POLICY = "fifo"
 LONGEST = 120  # bytes of a folder's name; most file systems take 255
 
 
@@ -48,12 +50,18 @@ def cells(experiment: Experiment, trace_names: list[str]) -> list[Cell]:
 
 
 def _places(experiment: Experiment, traces: int) -> Iterator[tuple[int, int, int, Choice, Choice]]:
-    for repeat in range(experiment.repeats):
+    for repeat in range(experiment.repeats + experiment.noise_floor):
+        policies = experiment.policies if repeat < experiment.repeats else [_base(experiment.policies)]
         for engine in range(len(experiment.engines)):
             for trace in range(traces):
                 for mode in experiment.modes:
-                    for policy in experiment.policies:
+                    for policy in policies:
                         yield repeat, engine, trace, mode, policy
+
+
+def _base(policies: Sequence[Choice]) -> Choice:
+    """The policy that a report holds the others against."""
+    return next((policy for policy in policies if policy.name == BASE_POLICY), policies[0])
 
 
 def _cell(
@@ -72,7 +80,9 @@ def _cell(
     parts = [mode.name, policy.name, *variant.split(", ")] if variant else [mode.name, policy.name]
     if len(trace_names) > 1:
         parts.insert(0, trace_names[trace])
-    if experiment.repeats > 1:
+    if repeat == experiment.repeats:
+        parts.append("again")
+    elif experiment.repeats > 1:
         parts.append(f"r{repeat + 1}")
     label = name = folder_name("-".join(parts))
     number = 2

@@ -49,6 +49,7 @@ class Experiment:
     transforms: list[Declared]
     variants: list[Variant]  # of each trace, after the transforms
     repeats: int
+    noise_floor: bool
     seed: int
     open_loop: bool
     priority_order: PriorityOrder
@@ -115,6 +116,7 @@ def load_experiment(
         transforms=transforms,
         variants=variants_of(top),
         repeats=top.repeats,
+        noise_floor=top.noise_floor,
         seed=top.seed,
         open_loop=top.open_loop,
         priority_order=top.priority_order,
@@ -127,7 +129,7 @@ def load_experiment(
         goals=goals,
         service=service,
         document=dict(document),
-        warnings=warnings_of(plain, [mode for _, mode in made], top.repeats),
+        warnings=warnings_of(plain, [mode for _, mode in made], top.repeats, noise_floor=top.noise_floor),
     )
 
 

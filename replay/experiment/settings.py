@@ -206,6 +206,11 @@ class Top(BaseModel):
         [], examples=[["ana"]], description="each trace besides without these users, to see what they cost the others"
     )
     repeats: int = Field(1, ge=1, description="times that each cell is replayed: how much figures vary from run to run")
+    noise_floor: bool = Field(
+        False,
+        description="fifo, or the first policy, once more in every mode and setting: what differs between two runs of "
+        "one cell is noise",
+    )
     seed: int = Field(0, ge=0, description="what dummy weights, prompts and all chance in a replay follow from")
     open_loop: bool = Field(
         False,

@@ -67,7 +67,9 @@ def check_measures(goals: Goals | None, service: Service | None, faults: Faults)
         faults.add("service", "prompt and output are both 0, so that nobody would receive anything")
 
 
-def warnings_of(engines: Sequence[Engine], modes: Sequence[Mode], repeats: int) -> list[str]:
+def warnings_of(
+    engines: Sequence[Engine], modes: Sequence[Mode], repeats: int, *, noise_floor: bool = False
+) -> list[str]:
     """What is given in vain."""
     unused = {(name, engine.kind) for engine in engines for name in engine.unused()}
     found = [f"engine.{name} is not used by a {kind} engine" for name, kind in sorted(unused)]
@@ -82,4 +84,6 @@ def warnings_of(engines: Sequence[Engine], modes: Sequence[Mode], repeats: int) 
         found += [f"engine.{name} is not used in static and dynamic mode, only in continuous" for name in given]
     if repeats > 1 and all(engine.kind == "simulated" for engine in engines):
         found.append(f"a simulated replay repeats exactly: repeats = {repeats} gives the same {repeats} times")
+    if noise_floor and all(engine.kind == "simulated" for engine in engines):
+        found.append("a simulated replay repeats exactly: noise_floor = true measures no noise")
     return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from replay.results import Cell, Run
+
+BASE_POLICY = "fifo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,12 @@ def finished(found: Sequence[Arm]) -> list[Arm]:
     """The arms with those repeats that ran to their end: a part of a replay is compared with nothing."""
     whole = [replace(arm, cells=[cell for cell in arm.cells if not cell.partial]) for arm in found]
     return [arm for arm in whole if arm.cells]
+
+
+def base_policy(family: Iterable[Arm]) -> Arm:
+    """The arm that the others are held against: fifo, or the first."""
+    members = list(family)
+    return next((arm for arm in members if arm.policy == BASE_POLICY), members[0])
 
 
 class Values:

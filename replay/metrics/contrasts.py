@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import polars as pl
-
+from replay.metrics.arms import BASE_POLICY as BASE_POLICY
 from replay.metrics.arms import Arm, Values
-from replay.metrics.paired import PAIRED, Difference, compare, compare_values
+from replay.metrics.arms import base_policy as base_policy
+from replay.metrics.paired import PAIRED, Difference
+from replay.metrics.pairing import CHANCE, Asked, Pairing
 from replay.metrics.shifts import Shift, shifts
 
-BASE_POLICY = "fifo"
 QUEUEING = 0.05
 """Below this share there was no queue: of requests that waited for longer than a step, and of admitting steps that left
 somebody waiting."""
+
+
+ONE_A_RUN = {"output_throughput": "value"}
+"""Figures that are one number a run, and the statistic that they stand under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +50,28 @@ class Contrasts:
         return any(difference.seen for contrast in kind for difference in contrast.differences.values())
 
 
-def contrasts(found: Sequence[Arm], requests: pl.DataFrame, values: Values, seed: int) -> Contrasts:
-    """Every comparison among the arms of one trace."""
-
-    def against(base: Arm, other: Arm) -> Contrast:
-        differences = {metric: compare(requests, values, metric, base, other, seed) for metric in PAIRED}
-        differences["output_throughput"] = compare_values(values, "output_throughput", "value", base, other)
-        groups = shifts(requests, values, base, other, seed) if base.mode == other.mode else []
-        return Contrast(base, other, differences, groups)
-
-    policies = [against(base, arm) for base, arm in policy_pairs(found)]
-    modes = []
-    for family in _families(found, "policy"):
-        modes += [against(base, other) for base, other in combinations(_one_a_mode(family, values), 2)]
+def contrasts(found: Sequence[Arm], pairing: Pairing, chance: float = CHANCE) -> Contrasts:
+    """Every comparison among the arms of one trace. Those of policies, those of modes, and those of who gains and who
+    pays are a family each: what is claimed of one is all true, but with this `chance`."""
+    policies, values = policy_pairs(found), pairing.values
+    groups = shifts(policies, pairing, chance)
+    modes = [pair for family in _families(found, "policy") for pair in combinations(_one_a_mode(family, values), 2)]
     swept = [ranked(family, values) for family in _families(found, "mode", "policy") if len(family) > 1]
-    return Contrasts(policies, modes, swept)
+    told = zip(policies, differences(policies, pairing, chance), groups, strict=True)
+    return Contrasts(
+        [Contrast(*pair, each, moved) for pair, each, moved in told],
+        [Contrast(*pair, each, []) for pair, each in zip(modes, differences(modes, pairing, chance), strict=True)],
+        swept,
+    )
+
+
+def differences(pairs: Sequence[tuple[Arm, Arm]], pairing: Pairing, chance: float) -> list[dict[str, Difference]]:
+    """Of each pair, every figure that is compared, by its name: all of them one family."""
+    figures: dict[str, str | None] = {**dict.fromkeys(PAIRED), **ONE_A_RUN}
+    asked = [Asked(name, *pair, statistic=statistic) for pair in pairs for name, statistic in figures.items()]
+    found = pairing.family(asked, chance)
+    each = [found[first : first + len(figures)] for first in range(0, len(found), len(figures))]
+    return [dict(zip(figures, some, strict=True)) for some in each]
 
 
 def policy_pairs(found: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
@@ -71,12 +82,6 @@ def policy_pairs(found: Sequence[Arm]) -> list[tuple[Arm, Arm]]:
         for arm in family
         if arm.policy != base_policy(family).policy and (base := _base_of(arm, family)) is not None
     ]
-
-
-def base_policy(family: Iterable[Arm]) -> Arm:
-    """The arm that the others are held against: fifo, or the first."""
-    members = list(family)
-    return next((arm for arm in members if arm.policy == BASE_POLICY), members[0])
 
 
 def _base_of(arm: Arm, family: Sequence[Arm]) -> Arm | None:

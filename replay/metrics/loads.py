@@ -13,11 +13,13 @@ from typing import TypeVar
 import polars as pl
 
 from replay.metrics.arms import Arm, Values, finished
-from replay.metrics.contrasts import Contrast, policy_pairs
-from replay.metrics.paired import PAIRED, compare
+from replay.metrics.contrasts import Contrast, differences, policy_pairs
+from replay.metrics.paired import PAIRED, Difference
+from replay.metrics.pairing import CHANCE, pairing
 from replay.results import Trace
 
 Pair = TypeVar("Pair")
+Parted = tuple[Arm, Arm, dict[str, Difference]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,11 @@ def loads_of(traces: Sequence[Trace]) -> list[Loads]:
 
 def parted(contrast: Contrast) -> bool:
     """Whether some paired difference may be claimed: throughput is none, for it is one number a run."""
-    return any(contrast.differences[metric].seen for metric in PAIRED)
+    return _seen(contrast.differences)
+
+
+def _seen(differences: Mapping[str, Difference]) -> bool:
+    return any(differences[metric].seen for metric in PAIRED)
 
 
 def partings(loads: Loads, policies: Mapping[str, Sequence[Contrast]]) -> list[Parting]:
@@ -68,14 +74,22 @@ def find_partings(
     loads: Loads, arms: Sequence[Arm], requests: pl.DataFrame, values: Values, seed: int
 ) -> list[Parting]:
     """The same from arms and rows, where no comparisons were made yet."""
-    pairs = {
-        trace: policy_pairs(finished([arm for arm in arms if arm.trace == trace])) for trace in loads.traces.values()
-    }
+    pairs: dict[str, list[Parted]] = {}
+    for trace in loads.traces.values():
+        found = finished([arm for arm in arms if arm.trace == trace])
+        asked = policy_pairs(found)
+        told = differences(asked, pairing(requests, values, found, seed), CHANCE / len(loads.traces))
+        pairs[trace] = [(base, other, each) for (base, other), each in zip(asked, told, strict=True)]
+    return _partings(loads, pairs, lambda pair: (pair[0], pair[1].policy), lambda pair: _seen(pair[2]))
 
-    def apart(pair: tuple[Arm, Arm]) -> bool:
-        return any(compare(requests, values, metric, *pair, seed).seen for metric in PAIRED)
 
-    return _partings(loads, pairs, lambda pair: (pair[0], pair[1].policy), apart)
+def chances(traces: Sequence[Trace]) -> dict[str, float]:
+    """The chance of a false claim that each trace is given. From which load on policies part is read off all loads of
+    a trace, so they share the chance (C. E. Bonferroni's rule: nothing is known of how loads hang together)."""
+    found = dict.fromkeys((trace.name for trace in traces), CHANCE)
+    for loads in loads_of(traces):
+        found |= dict.fromkeys(loads.traces.values(), CHANCE / len(loads.traces))
+    return found
 
 
 def _partings(

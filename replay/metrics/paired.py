@@ -1,26 +1,18 @@
-"""Comparisons of two arms over the same requests: what differs, by how much, and how sure that is.
+"""A comparison of two arms over the same requests: what differs, by how much, how surely, and what may be claimed.
 
-The same requests ran in both, so differences are taken request by request. Neighbours share a queue, so the bootstrap
-draws blocks of consecutive arrivals (a circular block bootstrap: D. N. Politis, J. P. Romano, 1992), not single
-requests. A difference is claimed only where its interval excludes zero and, with repeats, where it is larger than the
-largest difference between two repeats of one arm. Nor is it claimed where the arm that did better ran while the machine
-was faster, unless the difference is far larger than that alone would make.
+The same requests ran in both, so differences are taken request by request. A difference is claimed only where its
+interval excludes zero, that interval being wide enough for the whole table that it stands in, and where it is larger
+than what runs of one cell differ by. Nor is it claimed where the arm that did better ran while the machine was faster,
+unless the difference is far larger than that alone would make. How intervals are worked out is told in `pairing`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
+from replay.metrics.arms import Arm
+from replay.metrics.wins import Wins
 
-from replay.metrics.arms import Arm, Values
-
-CONFIDENCE = 0.95
-RESAMPLES = 2000
 TIE = 0.05
 """Relative difference of two numbers that have no interval (throughput, run once) up to which they count as equal."""
 STEADY = 1.05
@@ -32,12 +24,18 @@ PAIRED = ("ttft", "ttft_delivered", "tpot", "e2e", "good")
 HIGHER_IS_BETTER = ("good", "output_throughput", "jain")
 
 
+Bounds = tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """`other` - `base` in one metric: the mean over the `pairs` requests that have it in both.
 
-    `low` and `high` bound it (None: no interval), `noise` is the largest difference between two repeats of one arm
-    (None: not measured). `advantage` is how many times faster the machine was when `other` ran (None: not known).
+    `low` and `high` bound it (None: no interval) together with all `comparisons` of its table: it decides what is
+    claimed. It is the wider of two, `by_request` and `by_user` (None: too few users). `uncorrected` would bound it
+    were it the only comparison. `noise` is the largest difference between two runs of one cell (None: not measured),
+    `advantage` how many times faster the machine was when `other` ran (None: not known), `wins` for how many requests
+    `other` did better (None: it is no figure of a request).
     """
 
     metric: str
@@ -50,6 +48,11 @@ class Difference:
     high: float | None
     noise: float | None
     advantage: float | None = None
+    uncorrected: Bounds | None = None
+    by_request: Bounds | None = None
+    by_user: Bounds | None = None
+    comparisons: int = 1
+    wins: Wins | None = None
 
     @property
     def seen(self) -> bool:
@@ -80,7 +83,7 @@ class Difference:
         if self.low is not None and self.high is not None:
             return self.low > 0 or self.high < 0
         if self.metric in PAIRED:
-            return False  # a single request has no interval
+            return False  # a few requests have no interval
         if self.noise is not None:
             return True
         return self.base_mean is not None and abs(self.difference) > TIE * abs(self.base_mean)
@@ -108,80 +111,10 @@ class Difference:
             return None
         return self.difference / self.base_mean
 
-
-def interval(differences: NDArray[np.float64], seed: int) -> tuple[float, float] | None:
-    """The bootstrap interval of the mean of `differences`, which are in order of arrival; None for fewer than two."""
-    n = len(differences)
-    if n < 2:
-        return None
-    length = math.ceil(math.sqrt(n))
-    ring = np.concatenate([[0.0], np.cumsum(np.concatenate([differences, differences[: length - 1]]))])
-    sums = ring[length:] - ring[:-length]  # of the block that starts at each request
-    blocks = math.ceil(n / length)
-    drawn = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, blocks))
-    means = sums[drawn].sum(axis=1) / (blocks * length)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(means, [tail, 1 - tail], method="linear")
-    return float(low), float(high)
-
-
-def advantage(values: Values, base: Arm, other: Arm) -> float | None:
-    """How many times faster the machine was when `other` ran than when `base` did."""
-    paces = [values.value(arm, "pace", "value") for arm in (base, other)]
-    return paces[0] / paces[1] if paces[0] and paces[1] else None
-
-
-def compare(requests: pl.DataFrame, values: Values, metric: str, base: Arm, other: Arm, seed: int = 0) -> Difference:
-    """The paired difference in a per-request metric; `requests` are `Measured.requests`."""
-    means = [_by_request(requests, metric, arm) for arm in (base, other)]
-    pairs = means[0].join(means[1], on="row", suffix="_other").sort("arrival", "row")
-    n = len(pairs)
-    differences = (pairs["value_other"] - pairs["value"]).to_numpy()
-    bounds = interval(differences, seed)
-    return Difference(
-        metric,
-        base,
-        other,
-        pairs=n,
-        base_mean=float(pairs["value"].to_numpy().mean()) if n else None,
-        difference=round(float(differences.mean()), 12) if n else None,
-        low=round(bounds[0], 12) if bounds else None,
-        high=round(bounds[1], 12) if bounds else None,
-        noise=_largest(_repeat_means(requests, metric, arm) for arm in (base, other)),
-        advantage=advantage(values, base, other),
-    )
-
-
-def _by_request(requests: pl.DataFrame, metric: str, arm: Arm) -> pl.DataFrame:
-    """Each request's mean over the repeats in which it has the metric."""
-    rows = requests.filter(pl.col("cell").is_in(arm.names)).drop_nulls(metric)
-    return rows.group_by("row").agg(pl.col("arrival").first(), value=pl.col(metric).mean())
-
-
-def _repeat_means(requests: pl.DataFrame, metric: str, arm: Arm) -> list[float]:
-    rows = requests.filter(pl.col("cell").is_in(arm.names)).drop_nulls(metric)
-    return rows.group_by("cell").agg(pl.col(metric).mean())[metric].to_list()
-
-
-def _largest(repeats: Iterable[list[float]]) -> float | None:
-    """The largest difference between two repeats of one arm; None when nothing was repeated."""
-    spreads = [max(values) - min(values) for values in repeats if len(values) > 1]
-    return max(spreads) if spreads else None
-
-
-def compare_values(values: Values, metric: str, statistic: str, base: Arm, other: Arm) -> Difference:
-    """The difference in a metric that has one value a run, such as throughput: it has no interval."""
-    repeats = [values.repeats(arm, metric, statistic) for arm in (base, other)]
-    base_mean, other_mean = (values.value(arm, metric, statistic) for arm in (base, other))
-    return Difference(
-        metric,
-        base,
-        other,
-        pairs=min(len(found) for found in repeats),
-        base_mean=base_mean,
-        difference=None if base_mean is None or other_mean is None else other_mean - base_mean,
-        low=None,
-        high=None,
-        noise=_largest(repeats),
-        advantage=advantage(values, base, other),
-    )
+    @property
+    def relative_bounds(self) -> Bounds | None:
+        """The interval as shares of the base's mean, the lower first."""
+        if self.low is None or self.high is None or not self.base_mean:
+            return None
+        low, high = sorted((self.low / self.base_mean, self.high / self.base_mean))
+        return low, high

@@ -5,13 +5,13 @@ Averages hide it: a policy mostly moves waiting time from some requests to other
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
-from replay.metrics.arms import Arm, Values
+from replay.metrics.arms import Arm
 from replay.metrics.groups import BREAKDOWNS
-from replay.metrics.paired import Difference, compare
+from replay.metrics.paired import Difference
+from replay.metrics.pairing import Asked, Pairing
 
 MOST_GROUPS = 8
 """Of more groups than these, some would differ by chance; they stay in the tables."""
@@ -31,17 +31,16 @@ class Shift:
         return f"{self.by} {self.group}" if self.by == "priority" and self.group.lstrip("-").isdigit() else self.group
 
 
-def shifts(requests: pl.DataFrame, values: Values, base: Arm, other: Arm, seed: int) -> list[Shift]:
-    """The differences of every group, of the breakdowns that have a few."""
-    found = []
-    rows = requests.filter(pl.col("cell").is_in([*base.names, *other.names]))
-    for by in BREAKDOWNS[1:]:
-        group, place = f"group_{by}", f"place_{by}"
-        groups = rows.select(group, place).drop_nulls().unique().sort(place)[group].to_list()
-        if not 2 <= len(groups) <= MOST_GROUPS:
-            continue
-        found += [
-            Shift(by, name, compare(rows.filter(pl.col(group) == name), values, "ttft", base, other, seed))
-            for name in groups
-        ]
-    return found
+def shifts(pairs: Sequence[tuple[Arm, Arm]], pairing: Pairing, chance: float) -> list[list[Shift]]:
+    """Of each pair the differences of every group, of the breakdowns that have a few: all of them one family."""
+    groups = [(by, name) for by in BREAKDOWNS[1:] for name in _groups(pairing, by)]
+    asked = [Asked("ttft", *pair, by, name) for pair in pairs for by, name in groups]
+    found = iter(pairing.family(asked, chance))
+    return [[Shift(by, name, next(found)) for by, name in groups] for _ in pairs]
+
+
+def _groups(pairing: Pairing, by: str) -> list[str]:
+    """The groups of a breakdown in order; none where they are too many, or one."""
+    group, place = f"group_{by}", f"place_{by}"
+    known = pairing.aligned.rows.select(group, place).drop_nulls().unique().sort(place)[group].to_list()
+    return known if 2 <= len(known) <= MOST_GROUPS else []

@@ -8,9 +8,12 @@ from replay.metrics.contrasts import Contrast
 from replay.metrics.few import many
 from replay.metrics.notation import MINUS, UNDEFINED, milliseconds, number, percent, signed
 from replay.metrics.paired import Difference
+from replay.metrics.wins import Wins
 from replay.report.findings import Findings
 from replay.report.settings import standing
 from replay.report.tables import joined, markdown
+
+WON = "E2E shorter / longer"
 
 
 def swept(findings: Findings, trace: str) -> str:
@@ -41,18 +44,30 @@ def contrast_table(pairs: Sequence[Contrast], what: str) -> str:
         if what == "policy":
             names = [base.setting, f"{pair.name}{other.mark} {MINUS} {base.policy}{base.mark}"]
         pairs_of_requests = f"{pair.differences['e2e'].pairs:,}"
-        rows.append([*names, pairs_of_requests, *(_change(pair.differences[metric]) for metric in columns)])
+        changes = [_change(pair.differences[metric]) for metric in columns]
+        rows.append([*names, pairs_of_requests, *changes, _won(pair.differences["e2e"].wins)])
     if many([arm for pair in pairs for arm in (pair.base, pair.other)]):
         rows = _alike(rows) if what == "policy" else joined(rows, place=0)
-    heads = ["mode" if what == "policy" else "policy", "difference", "pairs", *columns.values()]
+    heads = ["mode" if what == "policy" else "policy", "difference", "pairs", *columns.values(), WON]
     note = (
-        "Negative is shorter. Mean difference per request, its interval in brackets. What may not be claimed says why: "
-        "*not certain*, its interval covers zero (or, of a figure without one, it is small); *unequal pace*, the "
-        "machine's speed may have made it"
+        "Negative is shorter. Mean difference per request, in brackets its interval, which holds together with all "
+        "others of this table. Where no difference is seen, it says why: *not certain*, the interval covers zero (or, "
+        "of a figure without one, it is small); *unequal pace*, the machine's speed may have made it. "
+        f"{WON}: shares of requests, {_tolerance(pairs)}"
     )
     if any(difference.noise is not None for pair in pairs for difference in pair.differences.values()):
-        note += "; *within noise*, no larger than ±, the largest difference between two repeats of one cell"
+        note += ". *Within noise*: no larger than ±, the largest difference between two runs of one cell"
     return f"{note}.\n\n{markdown(heads, rows, words=2)}"
+
+
+def _won(wins: Wins | None) -> str:
+    """`71 / 20 %`: for how many requests it is shorter, and for how many longer."""
+    return UNDEFINED if wins is None else f"{100 * wins.better:.0f} / {100 * wins.worse:.0f} %"
+
+
+def _tolerance(pairs: Sequence[Contrast]) -> str:
+    known = {wins.tolerance for pair in pairs if (wins := pair.differences["e2e"].wins) is not None}
+    return f"alike up to {percent(max(known))}" if any(known) else "alike only where equal to the nanosecond"
 
 
 def _alike(rows: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -9,7 +9,9 @@ from replay.metrics.few import few, many
 from replay.metrics.groups import BREAKDOWNS
 from replay.metrics.metric import TABLES
 from replay.metrics.notation import duration
-from replay.metrics.paired import CONFIDENCE, RESAMPLES, TIE
+from replay.metrics.paired import TIE
+from replay.metrics.resampling import FEWEST_USERS, RESAMPLES
+from replay.metrics.simultaneous import CONFIDENCE
 from replay.report.advice import Advice, advice_section
 from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
@@ -31,10 +33,15 @@ RULES = f"""\
 - Rates count tokens of completed requests only, and padding never. The steady window lies between two arrival times
   and is the same for all cells of a trace.
 - Percentiles of a latency cover the requests that have it: read them beside the number that completed.
-- Comparisons are paired: the same requests ran under both. Intervals are {CONFIDENCE:.0%} of {RESAMPLES:,} bootstrap
-  draws of blocks of consecutive arrivals, seeded. Where an interval covers zero, or the difference is no larger than
-  that between two repeats of one cell, it is not claimed; its size is shown all the same, with the reason.
-- Throughput is one number a run and has no interval: run once, differences up to {TIE:.0%} are not claimed."""
+- Comparisons are paired: the same requests ran under both. Intervals are of {CONFIDENCE:.0%}, from {RESAMPLES:,}
+  seeded draws of blocks of consecutive arrivals, for neighbours share a queue; from {FEWEST_USERS} users on also from
+  draws of users, and the wider of the two is shown. Where cells were repeated, what their means differ by is in it.
+- All intervals of a table hold together: they are widened for the number of comparisons, so that at most one table in
+  twenty has a false claim. summary.json has each interval alone too.
+- Where an interval covers zero, or the difference is no larger than that between two runs of one cell, no difference is
+  seen; its size is shown all the same, with the reason.
+- Throughput is one number a run: it has an interval where cells were repeated. Run once, differences up to
+  {TIE:.0%} are not claimed."""
 
 MANY = (
     "In each mode, policies stand by their mean end-to-end time, the shortest first. Those whose figures are written "
@@ -43,13 +50,18 @@ MANY = (
 
 PICTURES = {
     "slots": "Who held which batch slot when",
+    "heat_map": "Every policy and mode at a glance",
     "latency": "Time to first token and time per token",
     "distributions": "Latency distributions",
+    "arrivals": "Time to first token against arrival",
     "tradeoff": "Throughput against latency",
+    "frontier": "The frontier of throughput and latency over sizes",
     "loads": "Latency against load",
-    "timeline": "Running, waiting and KV use over time",
+    "timeline": "Running, waiting, KV use and evictions over time",
     "batch_sizes": "Batch sizes that adapt, over time",
+    "efficiency": "Fairness between users against throughput",
     "users": "Latency by user",
+    "length_slowdown": "Slowdown by length of the answer",
     "service": "What each user received over time",
     "windowed_difference": "How unevenly users were served over time",
     "roofline": "What was computed for each byte moved, under the machine's roof",

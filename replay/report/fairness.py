@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replay.metrics.arms import Arm
-from replay.metrics.contrasts import BASE_POLICY
+from replay.metrics.arms import BASE_POLICY, Arm
 from replay.metrics.notation import duration, number, several
 from replay.report.findings import Findings
 

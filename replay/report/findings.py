@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replay.metrics import Measured, measure
 from replay.metrics.arms import Arm, Values, arms, finished
 from replay.metrics.contrasts import Contrasts, contrasts
 from replay.metrics.few import many
-from replay.metrics.paired import PAIRED, Difference, compare, compare_values
+from replay.metrics.loads import chances
+from replay.metrics.paired import PAIRED, Difference
+from replay.metrics.pairing import CHANCE, Asked, Pairing, pairing
 from replay.results import Run
 
 
@@ -22,6 +25,7 @@ class Findings:
     compared: list[Arm]
     values: Values
     contrasts: dict[str, Contrasts]
+    pairings: dict[str, Pairing]
 
     def of(self, trace: str) -> list[Arm]:
         """The arms of a trace in the order of the tables: as they ran; of many policies, those of one setting by their
@@ -43,9 +47,13 @@ class Findings:
 
     def compare(self, metric: str, base: Arm, other: Arm) -> Difference:
         """The difference of two arms in one metric, by the rule that all claims follow."""
-        if metric in PAIRED:
-            return compare(self.measured.requests, self.values, metric, base, other, self.seed)
-        return compare_values(self.values, metric, "value", base, other)
+        return self.compare_all(metric, [(base, other)])[0]
+
+    def compare_all(self, metric: str, pairs: Sequence[tuple[Arm, Arm]]) -> list[Difference]:
+        """The differences of several pairs of one trace, of which one claim is made."""
+        statistic = None if metric in PAIRED else "value"
+        asked = [Asked(metric, *pair, statistic=statistic) for pair in pairs]
+        return self.pairings[pairs[0][0].trace].family(asked) if pairs else []
 
     @property
     def traces(self) -> list[str]:
@@ -71,7 +79,10 @@ def find(run: Run) -> Findings:
     """Measure a run and compare its arms. Bootstraps are seeded with the run's own seed."""
     measured, found = measure(run), arms(run)
     values, compared = Values(measured.summary), finished(found)
-    findings = Findings(run, measured, found, compared, values, contrasts={})
+    findings = Findings(run, measured, found, compared, values, contrasts={}, pairings={})
+    chance = chances(run.traces)
     for trace in dict.fromkeys(arm.trace for arm in found):
-        findings.contrasts[trace] = contrasts(findings.compared_of(trace), measured.requests, values, findings.seed)
+        own = findings.compared_of(trace)
+        findings.pairings[trace] = pairing(measured.requests, values, own, findings.seed)
+        findings.contrasts[trace] = contrasts(own, findings.pairings[trace], chance.get(trace, CHANCE))
     return findings

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from replay.metrics.notation import duration, enumerate_words, number, plural, several
+from replay.metrics.arms import Arm
+from replay.metrics.notation import duration, enumerate_words, number, percent, plural, several
 from replay.metrics.paired import STEADY
 from replay.report.findings import Findings
 
@@ -91,21 +92,28 @@ def certainty(findings: Findings) -> str:
     simulated = all(cell.simulated for cell in findings.run.recorded)
     exact = " Simulated figures are exact for this trace; intervals are about other requests like these."
     if findings.repeated:
-        noise = f"Differences no larger than those between repeats of one cell are not claimed{_noise(findings)}."
+        noise = f"Differences no larger than those between two runs of one cell are not claimed{_noise(findings)}."
         return noise + (exact if simulated else "")
     if simulated:
         return f"Each cell was run once: a simulated replay repeats exactly, so it has no run-to-run noise.{exact}"
-    return "Each cell was run once: run-to-run noise was not measured, so a small difference may be noise."
+    return (
+        "Each cell was run once: run-to-run noise was not measured, so a small difference may be noise; "
+        "`noise_floor = true` measures it with one more cell in each mode."
+    )
 
 
 def _noise(findings: Findings) -> str:
-    """`; the largest in mean TTFT is 40 ms, between repeats of static, fifo`."""
-    spreads = {}
-    for arm in findings.arms:
-        means = findings.values.repeats(arm, "ttft", "mean")
-        if len(means) > 1:
-            spreads[arm] = max(means) - min(means)
-    if not spreads:
-        return ""
-    worst = max(spreads, key=lambda arm: spreads[arm])
-    return f"; the largest in mean TTFT is {duration(spreads[worst])}, between repeats of {worst.label}"
+    """`; the largest are 40 ms (2 %) in mean TTFT, of static, fifo, and 55 ms (1 %) in mean end-to-end time, of ...`"""
+    told = []
+    for metric, name in (("ttft", "mean TTFT"), ("e2e", "mean end-to-end time")):
+        spreads: dict[Arm, tuple[float, float]] = {}
+        for arm in findings.arms:
+            means = findings.values.repeats(arm, metric, "mean")
+            if len(means) > 1:
+                spreads[arm] = (max(means) - min(means), sum(means) / len(means))
+        if spreads:
+            worst = max(spreads, key=lambda arm: spreads[arm][0])
+            size, mean = spreads[worst]
+            share = f" ({percent(size / mean)})" if mean else ""
+            told.append(f"{duration(size)}{share} in {name}, of {worst.label}")
+    return f"; the largest are {enumerate_words(told)}" if told else ""

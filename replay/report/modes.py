@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replay.metrics.contrasts import Contrast, base_policy
+from replay.metrics.arms import base_policy
+from replay.metrics.contrasts import Contrast
 from replay.metrics.notation import enumerate_words
 from replay.report.claims import claimed, doubtful, paced
 

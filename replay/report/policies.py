@@ -108,13 +108,13 @@ def _figures(pair: Contrast) -> tuple[float, ...]:
 
 
 def _longest_wait(pair: Contrast, findings: Findings) -> str:
-    """What the longest wait became, where it changed by much; `but` where one part is better and another worse."""
+    """What the longest wait became, where it changed by much; `but` where it went against all else that is claimed."""
     wait = findings.compare("longest_wait", pair.base, pair.other)
     if not wait.seen or wait.base_mean is None or wait.difference is None:
         return ""
     if abs(wait.difference) < LARGE * wait.base_mean:
         return ""
     merits = {difference.merit for difference, _ in considered(pair)} - {0}
-    joint = "and" if merits == {wait.merit} else "but"
+    joint = "and" if wait.merit in merits else "but"
     after = wait.base_mean + wait.difference
     return f", {joint} the longest wait is {duration(after)} instead of {duration(wait.base_mean)}"

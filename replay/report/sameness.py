@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from replay.metrics.arms import Arm
-from replay.metrics.contrasts import BASE_POLICY
+from replay.metrics.arms import BASE_POLICY, Arm
 from replay.metrics.notation import enumerate_words
 from replay.report.findings import Findings
 

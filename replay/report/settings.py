@@ -52,7 +52,9 @@ def first(findings: Findings, found: Sequence[Arm], metric: str) -> list[Arm]:
         return list(found)
     top = max(known, key=lambda arm: known[arm])
     paired = "good" if metric == "goodput" else metric
-    return [top, *(arm for arm in known if arm is not top and findings.compare(paired, arm, top).merit <= 0)]
+    others = [arm for arm in known if arm is not top]
+    told = findings.compare_all(paired, [(arm, top) for arm in others])
+    return [top, *(arm for arm, difference in zip(others, told, strict=True) if difference.merit <= 0)]
 
 
 def told_of_settings(families: Sequence[Sequence[Arm]], findings: Findings) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from replay.metrics import metrics
 from replay.metrics.contrasts import Contrast
+from replay.metrics.paired import Bounds, Difference
 from replay.report.advice import Advice, advice_json
 from replay.report.findings import Findings
 
@@ -50,27 +51,47 @@ def summary_json(findings: Findings, sentences: list[str], advice: Sequence[Advi
         "comparisons": [
             comparison
             for trace in findings.contrasts.values()
-            for pair in (*trace.policies, *trace.modes)
-            for comparison in _comparisons(pair)
+            for table in ("policies", "modes")
+            for pair in getattr(trace, table)
+            for comparison in _comparisons(pair, table)
         ],
     }
     return json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1) + "\n"
 
 
-def _comparisons(pair: Contrast) -> list[dict[str, Any]]:
+def _comparisons(pair: Contrast, table: str) -> list[dict[str, Any]]:
+    """Of all requests, then of each group; what stands in one table has intervals that hold together."""
+    differences = [(table, None, None, difference) for difference in pair.differences.values()]
     return [
-        {
-            "metric": difference.metric,
-            "base": pair.base.names,
-            "other": pair.other.names,
-            "pairs": difference.pairs,
-            "base_mean": difference.base_mean,
-            "difference": difference.difference,
-            "interval": None if difference.low is None else [difference.low, difference.high],
-            "noise": difference.noise,
-            "machine_advantage": difference.advantage,
-            "seen": difference.seen,
-            "doubt": difference.doubt,
-        }
-        for difference in pair.differences.values()
+        {"table": where, "by": by, "group": group, **_comparison(difference)}
+        for where, by, group, difference in [
+            *differences,
+            *(("who pays", shift.by, shift.group, shift.difference) for shift in pair.shifts),
+        ]
     ]
+
+
+def _comparison(difference: Difference) -> dict[str, Any]:
+    return {
+        "metric": difference.metric,
+        "base": difference.base.names,
+        "other": difference.other.names,
+        "pairs": difference.pairs,
+        "base_mean": difference.base_mean,
+        "difference": difference.difference,
+        "interval": None if difference.low is None else [difference.low, difference.high],
+        "uncorrected": _ends(difference.uncorrected),
+        "by_request": _ends(difference.by_request),
+        "by_user": _ends(difference.by_user),
+        "relative": difference.relative,
+        "comparisons": difference.comparisons,
+        "wins": None if difference.wins is None else asdict(difference.wins),
+        "noise": difference.noise,
+        "machine_advantage": difference.advantage,
+        "seen": difference.seen,
+        "doubt": difference.doubt,
+    }
+
+
+def _ends(bounds: Bounds | None) -> list[float] | None:
+    return None if bounds is None else list(bounds)

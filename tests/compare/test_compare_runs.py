@@ -162,7 +162,7 @@ def test_a_run_against_its_copy_differs_in_nothing(before: Path, tmp_path: Path)
 
 def test_a_slower_engine_is_caught_by_a_tight_check_and_not_by_a_loose_one(before: Path, after: Path) -> None:
     tight, loose = "tpot_p50 > 1.05 * baseline", "tpot_p50 > 1.25 * baseline"
-    content = as_json(before, after, "--fail-if", tight, "--fail-if", loose, status=1)
+    content = as_json(before, after, "--metric", "tpot_p50", "--fail-if", tight, "--fail-if", loose, status=1)
     caught, passed = content["checks"]
     assert (caught["check"], caught["passed"], caught["judged"]) == (tight, False, 4)
     assert len(caught["breaches"]) == 4

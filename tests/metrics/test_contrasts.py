@@ -9,6 +9,7 @@ from runs import cell_entry, request_row, write_manifest, write_tables
 from replay.metrics import measure
 from replay.metrics.arms import Values, arms
 from replay.metrics.contrasts import Contrasts, contrasts
+from replay.metrics.pairing import pairing
 from replay.results import read_run
 
 
@@ -21,7 +22,7 @@ def of_cells(folder: Path, cells: dict[str, str], ends: dict[str, float] | None 
         entries.append(cell_entry(name, variant=variant))
     run = read_run(write_manifest(folder, entries, rows=1, goals={"e2e_ms": 600}))
     measured = measure(run)
-    return contrasts(arms(run), measured.requests, Values(measured.summary), seed=0)
+    return contrasts(arms(run), pairing(measured.requests, Values(measured.summary), arms(run)))
 
 
 def test_policies_are_held_against_fifo_within_each_mode(tmp_path: Path) -> None:

@@ -103,7 +103,9 @@ class View:
         """What sets a cell apart besides mode and policy: settings, repeat, trace; each where there are several."""
         outlook = self.time_left.outlook
         parts = [cell.variant] if cell.variant else []
-        if outlook.repeats > 1:
+        if cell.repeat == outlook.repeats:
+            parts.append("again, for the noise floor")
+        elif outlook.repeats > 1:
             parts.append(f"repeat {cell.repeat + 1} of {outlook.repeats}")
         if cell.trace < len(outlook.trace_names):
             parts.append(outlook.trace_names[cell.trace])
