@@ -178,7 +178,7 @@ def _entry(each: Recorded, blob: str) -> Mapping[str, Any]:
         "invalid": None if cell.valid else cell.invalid_reason or "",
         "partial": cell.partial,
         "simulated": cell.simulated,
-        "padded": cell.padded,
+        "spans": len(each.spans),
         "kept": None if each.kept is None else [each.kept.start, each.kept.end],
     }
 

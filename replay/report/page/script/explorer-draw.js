@@ -70,7 +70,7 @@ function drawAxis(pen, colours, unit, area, from, to) {
     const x = area.left + (value * unit.seconds - from) * scale;
     pen.fillRect(x, area.bottom, 1, 4);
     const half = pen.measureText(text).width / 2;
-    pen.fillText(text, Math.min(Math.max(x, half), area.left + area.width - half + 6), area.bottom + 11);
+    pen.fillText(text, Math.min(Math.max(x, half), area.left + area.width - half), area.bottom + 11);
   }
 }
 
@@ -87,6 +87,7 @@ function drawOverview(canvas, width, cells, view, unit) {
   const area = { left: 0, width, bottom: lanes.length * (tall + gap) + lost };
   const pen = penOf(canvas, width, area.bottom + 20);
   const x = (time) => ((time - view.first) / (view.last - view.first)) * width;
+  const labels = [];
   lanes.forEach((lane, place) => {
     const top = place * (tall + gap);
     const highest = lane.top ?? Math.max(1, ...cells.map((cell) => lane.of(cell).reduce((most, value) => Math.max(most, value), 0) / lane.scale));
@@ -97,10 +98,12 @@ function drawOverview(canvas, width, cells, view, unit) {
       if (values) drawLine(pen, values, (place) => x(cell.from + ((cell.to - cell.from) * place) / values.length),
         (value) => top + tall - (Math.min(value / lane.scale / highest, 1)) * (tall - 2), top + tall, number ? colours.beside : colours.accent, number === 0);
     });
-    laneLabel(pen, colours, lane.top ? lane.name : `${lane.name}, at most ${withThousands(highest, highest < 10 && highest % 1 ? 1 : 0)}`, top + 8);
+    labels.push([lane.top ? lane.name : `${lane.name}, at most ${withThousands(highest, highest < 10 && highest % 1 ? 1 : 0)}`, top + 8]);
   });
   if (evicted) drawEvictions(pen, colours, cells, x, area.bottom - lost);
+  if (evicted) labels.push([cells.length > 1 ? "evictions (above A, below B)" : "evictions", area.bottom - 10]);
   drawBrush(pen, colours, x(view.from), x(view.to), width, area.bottom);
+  for (const [text, y] of labels) laneLabel(pen, colours, text, y);
   drawAxis(pen, colours, unit, area, view.first, view.last);
 }
 
@@ -138,7 +141,6 @@ function drawEvictions(pen, colours, cells, x, top) {
   cells.forEach((cell, number) => cell.overview.evicted.forEach((count, place) => {
     if (count) pen.fillRect(x(cell.from + ((cell.to - cell.from) * (place + 0.5)) / cell.overview.evicted.length) - 0.75, top + number * 6, 1.5, 5);
   }));
-  laneLabel(pen, colours, cells.length > 1 ? "evictions (first A, below it B)" : "evictions", top + 6);
 }
 
 function drawBrush(pen, colours, left, right, width, bottom) {
@@ -215,7 +217,7 @@ function drawQueue(pen, colours, area, cell, view, x, longest) {
   pen.lineTo(area.left + area.width, y(before));
   pen.lineTo(area.left + area.width, ground);
   pen.fill();
-  laneLabel(pen, colours, `waiting${longest ? `, full height ${longest}` : ": nobody"}`, ground - tall + 8, area.left);
+  laneLabel(pen, colours, `waiting${longest ? `, full height ${withThousands(longest, 0)}` : ": nobody"}`, ground - tall + 8, area.left);
 }
 
 function longestQueue(cell, view) {
@@ -236,7 +238,7 @@ function drawBars(pen, colours, area, cell, seen, x, pinned) {
   for (const each of seen) {
     const left = Math.max(x(spans.start[each]), area.left - 2), right = Math.min(x(spans.end[each]), area.left + area.width + 2);
     const wide = Math.max(right - left, 0.7), top = area.top + spans.slot[each] * area.tall;
-    pen.globalAlpha = pinned === null || spans.place[each] === pinned ? 1 : 0.3;
+    pen.globalAlpha = pinned === null || spans.place[each] === pinned ? 1 : 0.36;
     const kind = spans.kind[each];
     if (kind === 0) {
       const own = ownShare(spans, each) * tall;
@@ -250,8 +252,7 @@ function drawBars(pen, colours, area, cell, seen, x, pinned) {
       pen.fillStyle = kind === 1 ? colours[spans.second[each] ? "decode-next" : "decode"] : kind === 2 ? paused : padding;
       pen.fillRect(left, top, wide, tall);
     }
-    const begins = each === spans.first[spans.slot[each]] || spans.place[each - 1] !== spans.place[each];
-    if (begins && wide > 3) {
+    if (wide > 3 && !continues(spans, each)) {
       pen.fillStyle = colours.paper;
       pen.fillRect(left - 0.7, top, 1.4, tall);
     }
@@ -264,6 +265,11 @@ function drawBars(pen, colours, area, cell, seen, x, pinned) {
   pen.globalAlpha = 1;
 }
 
+function continues(spans, each) {
+  // Whether a span goes on with the stay of the one before it: the same request, at once, in the same slot.
+  return each > spans.first[spans.slot[each]] && spans.place[each - 1] === spans.place[each] && spans.startTicks[each] <= spans.endTicks[each - 1];
+}
+
 function drawNumbers(pen, colours, area, cell, seen, x) {
   // The number of each request where its stay in a slot has room for it.
   if (area.tall < 11) return;
@@ -272,7 +278,7 @@ function drawNumbers(pen, colours, area, cell, seen, x) {
   for (let place = 0; place < seen.length;) {
     const first = seen[place];
     let last = first;
-    for (place++; place < seen.length && spans.slot[seen[place]] === spans.slot[first] && spans.place[seen[place]] === spans.place[first]; place++) last = seen[place];
+    for (place++; place < seen.length && continues(spans, seen[place]); place++) last = seen[place];
     const left = Math.max(x(spans.start[first]), area.left), right = Math.min(x(spans.end[last]), area.left + area.width);
     const text = String(trace.row[spans.place[first]]);
     const wide = pen.measureText(text).width;
@@ -298,7 +304,7 @@ function drawPinned(pen, colours, area, cell, pinned, x) {
     if (spans.place[each] !== pinned) continue;
     if (first < 0 || spans.start[each] < spans.start[first]) first = each;
     let last = each;
-    while (last + 1 < spans.count && spans.place[last + 1] === pinned && spans.slot[last + 1] === spans.slot[each] && spans.start[last + 1] <= spans.end[last]) last++;
+    while (last + 1 < spans.count && continues(spans, last + 1)) last++;
     const left = x(spans.start[each]);
     pen.strokeRect(left, area.top + spans.slot[each] * area.tall, Math.max(x(spans.end[last]) - left, 1.5), tall);
     if (spans.start[each] < spans.start[first]) first = each;

@@ -15,6 +15,7 @@ function element(name, properties = {}, ...children) {
 function threeDigits(value) {
   if (value === null || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
+  if (size > 0 && size < 0.995) return withThousands(value, 2 - Math.floor(Math.log10(size))).replace(/0+$/, "");
   return withThousands(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
@@ -71,7 +72,7 @@ function allowed(explorer) {
 
 function firstChoice(explorer) {
   // Static beside continuous batching under one policy says most; else another mode, else another policy.
-  const cells = allowed(explorer).filter((cell) => cell.invalid === null || allowed(explorer).every((each) => each.invalid !== null));
+  const every = allowed(explorer), best = every.filter((cell) => cell.invalid === null && cell.spans), cells = best.length ? best : every;
   const one = cells.find((cell) => cell.policy === "fifo") ?? cells[0] ?? null;
   const others = cells.filter((cell) => cell.policy === one.policy && cell.setting !== one.setting);
   const other = others.find((cell) => cell.setting.startsWith("continuous")) ?? others.at(-1) ?? cells.find((cell) => cell.policy !== one.policy);
@@ -127,7 +128,7 @@ function choiceOf(explorer, entry, number) {
     made.addEventListener("change", () => pick(explorer, number, key, made.value));
     return made;
   };
-  const box = element("span", { className: "choice" }, element("span", { className: `letter ${letter.toLowerCase()}` }, letter));
+  const box = element("span", { className: "choice" }, letterOf(letter));
   if (!cells.length) box.append(number ? "" : "every mode or policy is put aside");
   else if (!entry) box.append(select("setting", ["nothing beside it", ...names("setting", cells)], "nothing beside it", "mode"));
   else {
@@ -195,7 +196,7 @@ function makeWindow(explorer) {
     button("◀", "earlier", () => moveWindow(explorer, -0.5)), button("▶", "later", () => moveWindow(explorer, 0.5)),
     button("+", "fewer seconds", () => scaleWindow(explorer, 0.5)), button("−", "more seconds", () => scaleWindow(explorer, 2)),
     button("whole run", "all of it", () => setWindow(explorer, explorer.view.first, explorer.view.last)),
-    button("fullest", "the seconds that the page began with", () => setWindow(explorer, ...explorer.trace.window)),
+    button("fullest seconds", "the seconds that the page began with", () => setWindow(explorer, ...explorer.trace.window)),
     element("label", {}, "from ", explorer.inputs[0]), element("label", {}, "to ", explorer.inputs[1]), explorer.unitPlace,
   );
 }
@@ -278,6 +279,10 @@ function makePanels(explorer) {
   }));
 }
 
+function letterOf(letter) {
+  return element("span", { className: `letter ${letter.toLowerCase()}` }, letter);
+}
+
 function nameOf(entry) {
   return `${entry.setting}, ${entry.policy}${entry.repeat > 1 ? `, repeat ${entry.repeat}` : ""}`;
 }
@@ -289,12 +294,12 @@ function makePanel(explorer, cell, letter) {
   const canvas = element("canvas", { className: "held", tabIndex: 0 });
   canvas.setAttribute("role", "application");
   canvas.setAttribute("aria-label", `Slots of ${letter}: ${nameOf(entry)}. Arrow keys move the chosen seconds; the list below has each request.`);
-  const panel = { cell, letter, canvas, words: element("p", { className: "faint words" }), tip: element("div", { className: "tip", hidden: true }),
+  const panel = { cell, letter, canvas, words: element("p", { className: "faint words" }), moment: element("p", { className: "faint moment" }), tip: element("div", { className: "tip", hidden: true }),
     cursor: element("div", { className: "cursor", hidden: true }), seen: [], single: true };
   panel.lane = element("div", { className: "lane" }, canvas, panel.cursor, panel.tip);
   panel.box = element("section", { className: "cell" },
-    element("h4", {}, element("span", { className: `letter ${letter.toLowerCase()}` }, letter), " ", element("i", { className: "mark", dataset: { mark: entry.policy } }),
-      nameOf(entry) + (marks.length ? ` (${marks.join("; ")})` : "")), panel.words, panel.lane);
+    element("div", { className: "head" }, element("h4", {}, letterOf(letter), " ", element("i", { className: "mark", dataset: { mark: entry.policy } }),
+      nameOf(entry) + (marks.length ? ` (${marks.join("; ")})` : "")), panel.moment), panel.words, panel.lane);
   watchPanel(explorer, panel);
   return panel;
 }
@@ -402,27 +407,25 @@ function wordsOf(explorer, panel) {
   const shares = slotShares(cell, entry.slots ?? rowsOf(cell).rows, view.from, view.to).map(([name, share]) => `${share} % ${name}`).join(", ");
   const waiting = `${threeDigits(meanQueue(cell, view.from, view.to))} requests waiting on average`;
   const slots = entry.slots ?? 0, { rows } = rowsOf(cell);
+  let done = 0;
+  for (let index = 0; index < cell.requests.count; index++) if (cell.requests.finished[index] > view.from && cell.requests.finished[index] <= view.to) done++;
+  const finished = `${withThousands(done, 0)} ${done === 1 ? "answer" : "answers"} delivered`;
   const hidden = single && slots > rows ? `; ${slots - rows} more of the ${slots} slots were never held` : "";
   const many = single ? "" : `. ${withThousands(seen.length, 0)} bars are too many to tell apart: zoom in to see single requests. Until then, the share of slots by what they did`;
-  return `${kept}${outside ? "" : `${shares}; ${waiting}`}${hidden}${many}.`;
+  return `${kept}${outside ? "" : `${shares}; ${waiting}; ${finished}`}${hidden}${many}.`;
 }
 
 function showMoment(explorer, time) {
   const { view, figure, panels } = explorer;
-  const place = figure.querySelector(".moment");
   const overview = figure.querySelector(".lane > .cursor");
   const within = time !== null && time >= view.from && time <= view.to;
   for (const panel of panels) {
     panel.cursor.hidden = !within;
+    panel.moment.textContent = time === null ? "" : `At ${instant(explorer, time)}: ${momentWords(panel.cell, time)}`;
     if (within) panel.cursor.style.left = `${(100 * (panel.area.left + ((time - view.from) / (view.to - view.from)) * panel.area.width)) / panel.width}%`;
   }
   overview.hidden = time === null;
-  if (time === null) {
-    place.textContent = "";
-    return;
-  }
-  overview.style.left = `${(100 * (time - view.first)) / (view.last - view.first)}%`;
-  place.textContent = `At ${instant(explorer, time)}: ${panels.map(({ cell, letter }) => (panels.length > 1 ? `${letter}: ` : "") + momentWords(cell, time)).join("; ")}`;
+  if (time !== null) overview.style.left = `${(100 * (time - view.first)) / (view.last - view.first)}%`;
 }
 
 function momentWords(cell, time) {
@@ -509,7 +512,7 @@ function tellPinned(explorer) {
     row("time per token", (facts) => duration(facts.tpot), (facts) => facts.tpot), row("E2E", (facts) => duration(facts.e2e), (facts) => facts.e2e),
     row("evictions", (facts) => String(facts.evictions ?? "–")), row("tokens written", (facts) => String(facts.generated ?? "–")), row("ended", statusWords),
   ];
-  const head = element("tr", {}, element("th"), ...panels.map((panel) => element("th", { scope: "col", className: "number" }, `${panel.letter}: ${nameOf(panel.cell.entry)}`)),
+  const head = element("tr", {}, element("th"), ...panels.map((panel) => element("th", { scope: "col", className: "number" }, letterOf(panel.letter), element("span", { className: "long" }, ` ${nameOf(panel.cell.entry)}`))),
     ...(both ? [element("th", { scope: "col", className: "number" }, "B − A")] : []));
   const stays = panels.map((panel) => stayOf(panel, pinned)).filter(Boolean);
   const show = element("button", { type: "button" }, "show all of it");
