@@ -137,8 +137,8 @@ class Cell:
     def table(self, name: str) -> pl.DataFrame:
         """The rows of `requests`, `steps` or `spans`; none where nothing was written.
 
-        OutputError when a file cannot be read or lacks a column. A broken last part is what a killed process leaves,
-        and is passed over.
+        OutputError when a file cannot be read, lacks a column or holds in it what no replay writes. A broken last part
+        is what a killed process leaves, and is passed over.
         """
         files = self.files(name)
         tables = [_empty(name)]
@@ -151,7 +151,7 @@ class Cell:
                 raise OutputError(f"{file}: not a readable Parquet file ({_first_line(error)})") from error
             if missing := [column for column in tables[0].columns if column not in rows.columns]:
                 raise OutputError(f"{file}: lacks the column {missing[0]!r}, so it is not a table of {name!r}")
-            tables.append(rows.select(pl.col(column).cast(dtype) for column, dtype in tables[0].schema.items()))
+            tables.append(_typed(file, rows, tables[0].schema))
         return pl.concat(tables)
 
 
@@ -187,6 +187,19 @@ def _empty(table: str) -> pl.DataFrame:
     return empty
 
 
+def _typed(file: Path, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """The columns of a table, in their types. OutputError where one is of another, or holds NaN or infinity."""
+    columns = {}
+    for name, dtype in schema.items():
+        try:
+            columns[name] = rows[name] if rows[name].dtype == dtype else rows[name].cast(dtype)
+        except pl.exceptions.PolarsError as error:
+            raise OutputError(f"{file}: column {name!r} is {rows[name].dtype}, not {dtype}") from error
+        if dtype.is_float() and not columns[name].is_finite().all():
+            raise OutputError(f"{file}: column {name!r} holds NaN or infinity; what is not defined is null")
+    return pl.DataFrame(columns)
+
+
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
@@ -196,9 +209,14 @@ def read_run(folder: Path) -> Run:
     path = folder / "manifest.json"
     if not path.is_file():
         raise OutputError(f"{folder}: not the folder of a run, for it holds no manifest.json")
+    if not path.stat().st_size:
+        raise OutputError(f"{path}: empty, so the run ended before its first cell began")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         cells = [_cell(folder, entry) for entry in manifest.get("cells", [])]
+        names = [cell.name for cell in cells]
+        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+            raise ValueError(f"two cells are named {twice[0]!r}")
         traces = [_trace(entry) for entry in manifest.get("traces", [])]
         goals = {name: manifest.get("goals", {}).get(f"{name}_ms") for name in ("ttft", "tpot", "e2e")}
         return Run(
@@ -225,6 +243,8 @@ def _cell(folder: Path, entry: Mapping[str, Any]) -> Cell:
     known = {name: entry[name] for name in Cell.__dataclass_fields__ if entry.get(name) is not None}
     read = {"work": Work.of, "ceilings": ceilings_of}
     known |= {name: make(known[name]) for name, make in read.items() if name in known}
+    if not isinstance(known.get("settings", {}), Mapping):
+        raise TypeError(f"the settings of {entry['cell']!r} are no table")
     return Cell(**{**known, "name": entry["cell"], "folder": folder / "cells" / entry["cell"]})
 
 

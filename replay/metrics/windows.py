@@ -65,7 +65,8 @@ def max_min_gap() -> pl.Expr:
 def window_length(tables: Sequence[pl.DataFrame], asked: float | None) -> float | None:
     """Seconds of a window for all cells of a trace, given their requests: as asked, or as long as VTC's authors took it
     where that is a tenth of what cells take or less, or else that tenth: of the median, so that one policy that keeps
-    its users waiting does not set everybody's. Longer where they would be more than `MOST`. None where no time passes."""
+    its users waiting does not set everybody's. Longer where they would be more than `MOST`. None where no time passes.
+    """
     if asked is not None:
         return asked
     spans = [

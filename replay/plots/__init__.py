@@ -62,7 +62,10 @@ def draw_all(run: Run, measured: Measured, folder: Path) -> tuple[list[Path], li
     files: list[Path] = []
     problems: list[str] = []
     found = views(run, measured)
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as fault:
+        return [], [f"no picture could be drawn, for {folder} is no folder to write to ({fault.strerror or fault})"]
     for place, view in enumerate(found):
         for name in plots:
             stem = folder / (name if len(found) == 1 else f"{name}-{place + 1}")

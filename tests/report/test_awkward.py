@@ -1,4 +1,4 @@
-"""Awkward names and degenerate shapes: every picture and every file of the report, without an exception or a warning."""
+"""Awkward names and degenerate shapes: every picture and every file of the report, without a warning."""
 
 from __future__ import annotations
 
