@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,7 @@ class Run:
         return next((trace for trace in self.traces if trace.name == name), Trace(name))
 
 
+@cache
 def _empty(table: str) -> pl.DataFrame:
     empty = pl.from_arrow(pa.Table.from_batches([], schema=SCHEMAS[table]))
     assert isinstance(empty, pl.DataFrame)

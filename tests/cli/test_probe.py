@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 from click.testing import CliRunner, Result
+from command import replay
 
 from replay.ceilings import Ceilings, read_ceilings
 from replay.cli import group
@@ -109,8 +110,7 @@ def test_where_nothing_can_be_kept_the_figures_are_printed_all_the_same(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    command = [sys.executable, "-m", "replay", "probe", "--threads", "1", "--model", "tiny", "--batch-sizes", "1"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended = replay("probe", "--threads", "1", "--model", "tiny", "--batch-sizes", "1")
     assert ended.returncode == 1
     assert "best sustained" in ended.stdout
     assert "tiny, decode steps over about 256 tokens each" in ended.stdout
