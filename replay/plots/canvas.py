@@ -122,6 +122,32 @@ def panels(made: Figure, count: int, across: int, *, xlabel: str, ylabel: str) -
     return grid[:count]
 
 
+def blocks(made: Figure, rows: int, count: int, across: int, *, one_x: bool) -> list[list[Axes]]:
+    """`rows` of panels, each of `count`; where more than `across` would stand beside each other, they go on below, in
+    a second block of all rows. A row shares its vertical axis, and its horizontal one, or all panels do: `one_x`.
+
+    The first panel of each line has the labels of its vertical axis; with `one_x` the last row has the others'.
+    """
+    lines, columns = rows_of(count, across)
+    grid = made.subplots(lines * rows, columns, squeeze=False)
+    found: list[list[Axes]] = [[] for _ in range(rows)]
+    for line in range(lines):
+        for row in range(rows):
+            for column, axes in enumerate(grid[line * rows + row]):
+                if line * columns + column >= count:
+                    axes.set_visible(False)
+                    continue
+                axes.tick_params(labelleft=column == 0, labelbottom=not one_x or row == rows - 1)
+                if found[row]:
+                    axes.sharey(found[row][0])
+                if one_x and found[0]:
+                    axes.sharex(found[0][0])
+                elif found[row]:
+                    axes.sharex(found[row][0])
+                found[row].append(axes)
+    return found
+
+
 def no_data(axes: Axes, x: float = 0.5, y: float = 0.5, *, text: str = "no data", rotation: float = 0) -> None:
     """Say that nothing is there, at a place given in shares of the axes."""
     axes.text(x, y, text, transform=axes.transAxes, ha="center", va="center", color=FAINT, size=9, rotation=rotation)

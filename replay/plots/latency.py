@@ -7,11 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from replay.metrics.notation import number
-from replay.plots.canvas import FAINT, INK, figure, legend, mark, scale
+from replay.plots.canvas import FAINT, INK, blocks, figure, legend, mark, rows_of, scale
 from replay.plots.registry import plots
 from replay.plots.view import View
 
 ROWS = (("ttft", "time to first token, ms"), ("tpot", "time per token, ms"))
+ACROSS = 4
 STATISTICS = ("p50", "p95", "p99")
 LABEL_POINTS = 10  # to the right of a mark's middle: past the half of the widest, p95's bar
 
@@ -19,9 +20,11 @@ LABEL_POINTS = 10  # to the right of a mark's middle: past the half of the wides
 @plots.register("latency")
 def latency(view: View) -> Figure:
     """A column of panels for each mode; within it each policy has its place."""
-    width = max(7.0, 1.2 + len(view.settings) * max(2.4, 0.78 * len(view.policies)))
-    made = figure("How long until the first token, and from token to token (lower is better)", width, 6.8)
-    grid = made.subplots(2, len(view.settings), sharey="row", sharex=True, squeeze=False)
+    lines, columns = rows_of(len(view.settings), ACROSS)
+    width = max(7.0, 1.2 + columns * max(2.4, 0.78 * len(view.policies)))
+    title = "How long until the first token, and from token to token (lower is better)"
+    made = figure(title, width, 0.8 + 6.0 * lines)
+    grid = blocks(made, len(ROWS), len(view.settings), ACROSS, one_x=True)
     for row, (metric, label) in enumerate(ROWS):
         drawn = [
             value
@@ -29,7 +32,7 @@ def latency(view: View) -> Figure:
             for value in _panel(grid[row][column], view, metric, setting)
         ]
         for column, axes in enumerate(grid[row]):
-            scale(axes, "y", drawn, "" if column else label)
+            scale(axes, "y", drawn, "" if column % columns else label)
     for axes, setting in zip(grid[0], view.settings, strict=True):
         axes.set_title(view.heading(setting))
     legend(made, _legend(), 3, view.remark())

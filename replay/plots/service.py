@@ -57,7 +57,7 @@ def service(view: View) -> Figure | None:
         grid[lowest][column].tick_params(labelbottom=True)
         grid[lowest][column].set_xlabel("middle of the window, s")
     for row in grid:
-        row[0].set_ylabel("weighted tokens/s")
+        row[0].set_ylabel("service, weighted tokens/s")
     grid[0][0].set_ylim(bottom=0)
     legend(made, _legend(top, others), 4, view.remark([arm.shown for arm in arms]))
     return made

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from replay.metrics.arms import Arm
-from replay.plots.canvas import dashes, figure, legend, no_data, widths
+from replay.plots.canvas import blocks, dashes, figure, legend, no_data, rows_of, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
 ROWS = {"running": "running requests", "waiting": "waiting requests", "kv": "KV blocks used, %"}
 SO_FAR = {"evictions": "evictions so far", "swapped": "blocks swapped so far"}
 """Drawn where some cell has any: a step of such a line is an eviction, a slope is thrash."""
+ACROSS = 4
 BINS = 400
 """Points of a line: more cannot be seen, and a long run has a hundred thousand steps."""
 
@@ -26,18 +29,23 @@ def timeline(view: View) -> Figure:
     rows = ROWS | {name: label for name, label in SO_FAR.items() if _highest(found, name) > 0}
     full = "how full the KV pool is"
     told = f", and {full}" if len(rows) == len(ROWS) else f", {full}, and evictions from it"
-    width = max(7.0, 0.6 + (3.6 if len(view.settings) < 5 else 2.7) * len(view.settings))
-    made = figure(f"Running and waiting requests{told}", width, 1.0 + 2.2 * len(rows))
-    grid = made.subplots(len(rows), len(view.settings), sharex=True, sharey="row", squeeze=False)
+    lined_up, columns = rows_of(len(view.settings), ACROSS)
+    height = 1.0 + lined_up * (0.2 + 2.1 * len(rows))
+    made = figure(f"Running and waiting requests{told}", max(7.0, 0.6 + 3.6 * columns), height)
+    grid = blocks(made, len(rows), len(view.settings), ACROSS, one_x=True)
     patterns, thickness = dashes(view.policies), widths(view.policies, thinnest=1.1, span=1.3)
     for column, setting in enumerate(view.settings):
         colours = view.palette(setting, one_replay=True)
         arms = [arm for policy in view.policies if (arm := view.arm(setting, policy)) is not None]
-        for axes, name in zip(grid[:, column], rows, strict=True):
+        for axes, name in zip((row[column] for row in grid), rows, strict=True):
             drawn = [arm for arm in arms if lines[arm][name].count() > 0]
             for arm in drawn:
                 pattern = patterns[arm.policy]
-                style = {"color": colours[arm.policy], "linewidth": thickness[arm.policy], "alpha": 0.85}
+                style: dict[str, Any] = {
+                    "color": colours[arm.policy],
+                    "linewidth": thickness[arm.policy],
+                    "alpha": 0.85,
+                }
                 dash = (0, pattern) if pattern else "-"
                 line = lines[arm].drop_nulls(name)
                 axes.plot(line["time"], line[name], drawstyle="steps-post", linestyle=dash, **style)
@@ -46,7 +54,8 @@ def timeline(view: View) -> Figure:
         grid[0][column].set_title(view.heading(setting, one_replay=True))
         grid[-1][column].set_xlabel("time since the trace began, s")
     for row, (name, label) in enumerate(rows.items()):
-        grid[row][0].set_ylabel(label)
+        for axes in grid[row][::columns]:
+            axes.set_ylabel(label)
         grid[row][0].set_ylim(0, 1.05 * max(_highest(found, name), 1.0))  # of all panels: they share it
         grid[row][0].yaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
         grid[row][0].yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")

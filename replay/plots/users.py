@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 
 from replay.metrics.groups import NO_USER
 from replay.metrics.notation import named
-from replay.plots.canvas import FAINT, GRID, figure, legend, no_data, scale
+from replay.plots.canvas import FAINT, GRID, blocks, figure, legend, no_data, rows_of, scale
 from replay.plots.registry import plots
 from replay.plots.view import View
 
-MOST_USERS = 16
+MOST_USERS, ACROSS = 16, 4
 
 
 @plots.register("users")
@@ -28,9 +28,10 @@ def users(view: View) -> Figure:
     names = shown["user"].to_list()
     places = {name: place for place, name in enumerate(names)}
     left_out = f", the {MOST_USERS} of {len(counts)} with the most requests" if len(counts) > MOST_USERS else ""
-    width, height = max(7.0, 1.4 + 3.4 * len(view.settings)), 2.2 + 0.42 * max(len(names), 2)
+    lines, columns = rows_of(len(view.settings), ACROSS)
+    width, height = max(7.0, 1.4 + 3.4 * columns), 1.2 + lines * (1.0 + 0.42 * max(len(names), 2))
     made = figure(f"Mean end-to-end time of each user{left_out} (further left is better)", width, height)
-    grid = made.subplots(1, len(view.settings), sharex=True, sharey=True, squeeze=False)[0]
+    (grid,) = blocks(made, 1, len(view.settings), ACROSS, one_x=True)
     drawn: list[float] = []
     for axes, setting in zip(grid, view.settings, strict=True):
         points = _points(view, setting, places)
@@ -70,7 +71,8 @@ def users(view: View) -> Figure:
     labels = [f"{named(name)} ({count})" for name, count in shown.iter_rows()]
     grid[0].set_yticks(range(len(names)), labels)
     grid[0].set_ylim(max(len(names), 1) - 0.5, -0.5)
-    grid[0].set_ylabel("user (requests)")
+    for axes in grid[::columns]:
+        axes.set_ylabel("user (requests)")
     for axes in grid:
         scale(axes, "x", drawn, "mean end-to-end time, ms")
     legend(made, view.legend(markersize=7), len(view.policies), view.remark())

@@ -7,11 +7,11 @@ from matplotlib.figure import Figure
 
 from replay.metrics.arms import Arm
 from replay.metrics.notation import duration
-from replay.plots.canvas import dashes, figure, legend, no_data, widths
+from replay.plots.canvas import dashes, figure, legend, no_data, panels, rows_of, widths
 from replay.plots.registry import plots
 from replay.plots.view import View
 
-POINTS = 400
+ACROSS, POINTS = 4, 400
 
 
 @plots.register("windowed_difference")
@@ -22,8 +22,10 @@ def windowed_difference(view: View) -> Figure | None:
         return None
     length = duration(round(known["end"][0] - known["start"][0], 6))
     title = f"How much less than the best served users received, in windows of {length} (lower is fairer)"
-    made = figure(title, max(7.0, 0.8 + 3.8 * len(view.settings)), 4.6)
-    grid = made.subplots(1, len(view.settings), sharex=True, sharey=True, squeeze=False)[0]
+    rows, columns = rows_of(len(view.settings), ACROSS)
+    made = figure(title, max(7.0, 0.8 + 3.8 * columns), 1.2 + 3.4 * rows)
+    labels = {"xlabel": "middle of the window, s", "ylabel": "service difference, weighted tokens/s"}
+    grid = panels(made, len(view.settings), ACROSS, **labels)
     patterns, thickness = dashes(view.policies), widths(view.policies, thinnest=1.1, span=1.3)
     for axes, setting in zip(grid, view.settings, strict=True):
         colours = view.palette(setting, one_replay=True)
@@ -45,8 +47,6 @@ def windowed_difference(view: View) -> Figure | None:
         if not drawn:
             no_data(axes)
         axes.set_title(view.heading(setting, one_replay=True))
-        axes.set_xlabel("middle of the window, s")
-    grid[0].set_ylabel("service difference, weighted tokens/s")
     grid[0].set_ylim(bottom=0)
     entries = view.legend(linewidth=1.6, marker=None)
     for entry, pattern in zip(entries, patterns.values(), strict=True):
