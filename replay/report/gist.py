@@ -1,16 +1,67 @@
-"""The verdict in three sentences: what serves best and how surely, who pays for it, and what to doubt."""
+"""The verdict in three sentences: what serves best and how surely, what the policy does to whom, and what to doubt."""
 
 from __future__ import annotations
 
+from replay.metrics.contrasts import Contrast
+from replay.report.claims import claimed
 from replay.report.findings import Findings
 from replay.report.health import certainty, health
-from replay.report.verdict import verdict
+from replay.report.loads import told_of_loads
+from replay.report.opening import best_of_modes, better, opening, sound
+from replay.report.policies import families, members
+from replay.report.regime import no_queueing, told_of_regime
+from replay.report.settings import told_of_settings
+from replay.report.who_pays import gains_and_pays, moved
+
+MOST_FACTS = 2
+"""Of what may be claimed of a policy, so much is told here."""
 
 
 def gist(findings: Findings) -> list[str]:
-    """Three sentences at most, the answer first; all of the verdict where nothing can be compared."""
-    every = verdict(findings)
-    doubts = [sentence for sentence in health(findings) if sentence in every]
-    sure = certainty(findings)
-    facts = [sentence for sentence in every if sentence not in doubts and sentence != sure]
-    return [*facts[:2], " ".join([*doubts, *([sure] if findings.total("completed") else [])])]
+    """Three sentences; of several traces one more for each; where nothing completed, what went wrong."""
+    if findings.total("completed") == 0:
+        return health(findings)
+    several = len(findings.traces) > 1
+    answers = told_of_loads(findings)[:1]
+    for trace in findings.traces:
+        if answer := _answer(findings, trace):
+            answers.append(f"{trace}: {answer}" if several else answer)
+    policies = next((told for trace in findings.traces if (told := _of_policies(findings, trace))), None)
+    return [*answers, *([policies] if policies else []), " ".join([*health(findings), certainty(findings)])]
+
+
+def _answer(findings: Findings, trace: str) -> str | None:
+    """What serves best: the first line of the verdict, or the best of the settings where only those were compared."""
+    told = opening(trace, findings) or next(iter(told_of_settings(findings.contrasts[trace].swept, findings)), None)
+    return told or told_of_regime(findings.compared_of(trace), findings)
+
+
+def _of_policies(findings: Findings, trace: str) -> str | None:
+    """What another policy would do in the mode that serves best, and who would pay for it."""
+    contrasts = findings.contrasts[trace]
+    leaders = [arm.setting for arm in best_of_modes(contrasts.modes)]
+    kinds = families(sound(contrasts.policies))
+    family = next((kind for kind in kinds if kind[0].base.setting in leaders), kinds[0] if kinds else None)
+    if family is None:
+        return None
+    base = family[0].base
+    if nobody := no_queueing(members(family), findings):
+        return f"**Policies in {base.setting}**: {nobody}"
+    winners = [pair for pair in family if better(pair) > 0]
+    if winners:
+        best = min(winners, key=_end_to_end)
+        facts = ", ".join(claimed(best)[:MOST_FACTS])
+        return f"In {base.setting}, **{best.name}** is better than {base.policy} on average ({facts}){_payers(best)}."
+    told = f"In {base.setting}, no policy can be said to be better than {base.policy} on average"
+    mover = max(family, key=moved)
+    return f"{told}; they move the wait, **{mover.name}** most{_payers(mover)}." if moved(mover) else f"{told}."
+
+
+def _payers(pair: Contrast) -> str:
+    """Who gains and who pays, by mean TTFT."""
+    ends = gains_and_pays(pair)
+    return f": mean TTFT {ends}" if ends else ""
+
+
+def _end_to_end(pair: Contrast) -> float:
+    return pair.differences["e2e"].difference or 0.0

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import Contrast
-from replay.metrics.notation import duration, enumerate_words, number, percent, several
-from replay.report.claims import considered
+from replay.metrics.notation import duration, enumerate_words, number, percent, several, span
+from replay.metrics.paired import Difference
+from replay.report.claims import CLAIM, considered
 from replay.report.findings import Findings
 from replay.report.modes import of_reference
 from replay.report.policies import families
@@ -119,7 +120,8 @@ def _figures(pair: Contrast, leader: Arm, of_leader: str, of_rival: str) -> str:
     parts = []
     for metric, name in [(one.metric, name) for one, name in considered(pair) if one.metric in LATENCIES]:
         if found := sides(metric):
-            parts.append(f"{name} {duration(found[0])}{of_leader} against {duration(found[1])}{of_rival}")
+            sure = _surely(pair.differences[metric])
+            parts.append(f"{name} {duration(found[0])}{of_leader} against {duration(found[1])}{of_rival}{sure}")
             break
     if (rates := sides("output_throughput")) and rates[1]:
         parts.append(f"{number(rates[0] / rates[1])} times its output tokens/s")
@@ -130,6 +132,14 @@ def _figures(pair: Contrast, leader: Arm, of_leader: str, of_rival: str) -> str:
         ratio = (price.base_mean + price.difference) / price.base_mean
         parts.append(f"at {number(ratio if ahead else 1 / ratio)} times its time per token")
     return ", and ".join(parts[:2]) + (f", {parts[2]}" if len(parts) > 2 else "")
+
+
+def _surely(difference: Difference) -> str:
+    """` (5.86 s less; 95 % interval 5.08 to 6.63 s)`, by how much the leader's latency is the shorter one."""
+    if difference.difference is None or difference.low is None or difference.high is None:
+        return ""
+    ends = sorted((abs(difference.low), abs(difference.high)))
+    return f" ({duration(abs(difference.difference))} less; {CLAIM} {span(*ends)})"
 
 
 def _facts(arm: Arm, findings: Findings) -> str:

@@ -12,21 +12,28 @@ from replay.metrics.shifts import Shift
 def who_pays(family: Sequence[Contrast]) -> str | None:
     """The group that gains most and the one that pays most under each policy, relatively; None if nobody does."""
     base = family[0].base
-    told = []
-    for contrast in family:
-        claimed = [shift for shift in contrast.shifts if shift.difference.seen]
-        gains = [shift for shift in claimed if _change(shift) < 0]
-        losses = [shift for shift in claimed if _change(shift) > 0]
-        most = [chosen(shifts, key=_relative) for chosen, shifts in ((min, gains), (max, losses)) if shifts]
-        if most:
-            told.append(
-                f"**{contrast.name}**{contrast.other.mark}: {enumerate_words([_tell(shift) for shift in most])}"
-            )
+    told = [
+        f"**{contrast.name}**{contrast.other.mark}: {ends}" for contrast in family if (ends := gains_and_pays(contrast))
+    ]
     if not told:
         return None
     return (
         f"Who gains and who pays in {base.setting}, by mean TTFT against {base.policy}{base.mark}: {'; '.join(told)}."
     )
+
+
+def gains_and_pays(contrast: Contrast) -> str:
+    """`grace 4.16 s less (-96 %) and pipeline 2.83 s more (+93 %)`; empty where nothing may be claimed of a group."""
+    claimed = [shift for shift in contrast.shifts if shift.difference.seen]
+    gains = [shift for shift in claimed if _change(shift) < 0]
+    losses = [shift for shift in claimed if _change(shift) > 0]
+    most = [chosen(shifts, key=_relative) for chosen, shifts in ((min, gains), (max, losses)) if shifts]
+    return enumerate_words([_tell(shift) for shift in most])
+
+
+def moved(contrast: Contrast) -> float:
+    """How far the group that pays most is moved, relatively; 0 where nobody pays."""
+    return max((_relative(shift) for shift in contrast.shifts if shift.difference.seen), default=0.0)
 
 
 def _tell(shift: Shift) -> str:
