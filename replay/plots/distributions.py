@@ -16,7 +16,7 @@ from replay.plots.view import View
 ROWS = (("ttft", "time to first token, ms"), ("e2e", "end-to-end time, ms"), ("tpot", "time per token, ms"))
 
 ACROSS = 4
-POINTS = 500
+POINTS = 250
 """Steps of a curve: more cannot be seen, and make the SVG large."""
 
 Numbers = NDArray[np.float64]
