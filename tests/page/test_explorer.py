@@ -21,6 +21,9 @@ from runs import cell_entry, request_row, simulated_run, span_row, step_row, wri
 from replay.metrics import measure
 from replay.plots.slot_time import Window, mean_queue, queue, slot_shares
 from replay.plots.view import views
+from replay.report.findings import find
+from replay.report.page import explorer
+from replay.report.page import page as page_of
 from replay.report.page.blobs import packed_json
 from replay.report.page.explorer import explorers
 from replay.report.page.explorer_bins import overview
@@ -258,7 +261,7 @@ def point_at(page: Page, panel: int, slot: int, time: float) -> tuple[float, flo
 
 
 def test_the_bars_are_the_spans_of_the_seconds_that_were_chosen(open_page: Open, report: Path) -> None:
-    page, explorer = opened(open_page, report)
+    page, figure = opened(open_page, report)
     choose(page, "A-setting", "dynamic")
     choose(page, "A-policy", "sjf")
     set_window(page, 2.0, 4.5)
@@ -278,19 +281,19 @@ def test_the_bars_are_the_spans_of_the_seconds_that_were_chosen(open_page: Open,
             [time for row in sorted(expected) for time in row[4:]], abs=1e-6
         )
         window = Window(2.0, 4.5, whole=False)
-        said = explorer.locator(".words").nth(panel).inner_text()
+        said = figure.locator(".words").nth(panel).inner_text()
         assert said.startswith(f"{slot_shares(spans, 8, window)}; ")
         mean = float(mean_queue(queue(cell), window).split(" ")[0])
         assert float(said.split("; ")[1].split(" ")[0]) == pytest.approx(mean, abs=0.51)  # it has two digits
 
 
 def test_a_request_is_told_and_followed_into_the_other_cell(open_page: Open, report: Path) -> None:
-    page, explorer = opened(open_page, report)
+    page, figure = opened(open_page, report)
     set_window(page, 0.0, 3.0)
     cells = {cell.name: cell for cell in read_run(report.parent).cells}
     span = cells["static-fifo-0"].table("spans").filter(kind="decode").sort("start").row(3, named=True)
     page.mouse.move(*point_at(page, 0, span["slot"], (span["start"] + span["end"]) / 2))
-    tip = explorer.locator(".tip").first.inner_text()
+    tip = figure.locator(".tip").first.inner_text().replace("\u00a0", " ")
     request = cells["static-fifo-0"].table("requests").row(by_predicate=pl.col("row") == span["row"], named=True)
     assert f"request {span['row']}\n" in tip
     assert f"{request['prompt_tokens']} prompt tokens, {request['output_tokens']} output tokens" in tip
@@ -299,7 +302,7 @@ def test_a_request_is_told_and_followed_into_the_other_cell(open_page: Open, rep
     assert "8 running" in tip
     page.mouse.down()
     page.mouse.up()
-    pinned = explorer.locator(".pinned")
+    pinned = figure.locator(".pinned")
     pinned.wait_for()
     other = cells["continuous-fifo-0"].table("requests").row(by_predicate=pl.col("row") == span["row"], named=True)
     texts = pinned.locator("tr", has_text="E2E").locator("td").all_inner_texts()
@@ -307,27 +310,28 @@ def test_a_request_is_told_and_followed_into_the_other_cell(open_page: Open, rep
         value, unit = text.split(" ")
         assert float(value) * {"s": 1, "ms": 1e-3}[unit] == pytest.approx(row["finished"] - row["due"], rel=0.01)
     assert texts[2].startswith("−" if other["finished"] < request["finished"] else "+")  # noqa: RUF001  # a minus
-    explorer.locator(".list summary").click()
-    chosen = explorer.locator(".list tr.chosen td").first
+    figure.locator(".list summary").click()
+    chosen = figure.locator(".list tr.chosen td").first
     assert chosen.inner_text() == str(span["row"])
-    explorer.locator(".list th", has_text="prompt").get_by_role("button").click()
-    prompts = [int(text) for text in explorer.locator(".list tbody tr td:nth-child(4)").all_inner_texts()]
+    figure.locator(".list th", has_text="prompt").get_by_role("button").click()
+    prompts = [int(text) for text in figure.locator(".list tbody tr td:nth-child(4)").all_inner_texts()]
     assert len(prompts) > 10
     assert prompts == sorted(prompts, reverse=True)
-    explorer.get_by_text("let go").click()
+    figure.get_by_text("let go").click()
     pinned.wait_for(state="hidden")
 
 
 def window_of(page: Page) -> list[float]:
     page.wait_for_function("() => explorers[0].due === null")
-    return page.evaluate("[explorers[0].view.from, explorers[0].view.to]")
+    found: list[float] = page.evaluate("[explorers[0].view.from, explorers[0].view.to]")
+    return found
 
 
 def test_seconds_are_brushed_by_pointer_keys_and_buttons(open_page: Open, report: Path) -> None:
-    page, explorer = opened(open_page, report)
-    overview = explorer.locator(".overview")
+    page, figure = opened(open_page, report)
+    overview = figure.locator(".overview")
     overview.scroll_into_view_if_needed()
-    explorer.get_by_text("whole run").click()
+    figure.get_by_text("whole run").click()
     first, last = window_of(page)
     box = overview.bounding_box()
     assert box is not None
@@ -344,19 +348,19 @@ def test_seconds_are_brushed_by_pointer_keys_and_buttons(open_page: Open, report
     overview.press("-")
     length = window_of(page)
     assert length[1] - length[0] == pytest.approx(0.5 * whole, abs=0.01 * whole)
-    explorer.get_by_text("fullest seconds").click()
+    figure.get_by_text("fullest seconds").click()
     assert window_of(page) == pytest.approx(page.evaluate("explorers[0].trace.window"))
 
 
 def test_a_mode_that_is_put_aside_is_no_choice_and_a_phone_shows_all(open_page: Open, report: Path) -> None:
-    page, explorer = opened(open_page, report, width=360)
+    page, figure = opened(open_page, report, width=360)
     page.locator("#settings button", has_text="static").click()
     page.wait_for_function("() => explorers[0].panels[0].cell.entry.setting !== 'static'")
-    modes = explorer.locator("[data-choice=A-setting] option").all_inner_texts()
+    modes = figure.locator("[data-choice=A-setting] option").all_inner_texts()
     assert modes == ["dynamic", "continuous"]
     assert page.evaluate("explorers[0].panels[0].cell.entry.policy") == "fifo"
     choose(page, "B-setting", "nothing beside it")
-    assert explorer.locator(".cell").count() == 1
+    assert figure.locator(".cell").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
@@ -381,13 +385,28 @@ def test_odd_cells_are_told_for_what_they_are(open_page: Open, tmp_path: Path) -
             cell_entry("static-fair", slots=1, **late),
         ],
     )
-    page, explorer = opened(open_page, report_of(tmp_path))
+    page, figure = opened(open_page, report_of(tmp_path))
     choose(page, "B-setting", "static")
-    explorer.get_by_text("whole run").click()
-    assert "6,400 bars are too many to tell apart: zoom in" in explorer.locator(".words").first.inner_text()
-    assert "(invalid: lag of 99 ms)" in explorer.locator(".cell h4").nth(1).inner_text()
+    figure.get_by_text("whole run").click()
+    assert "6,400 bars are too many to tell apart: zoom in" in figure.locator(".words").first.inner_text()
+    assert "(invalid: lag of 99 ms)" in figure.locator(".cell h4").nth(1).inner_text()
     choose(page, "A-policy", "sjf")
-    assert "(partial: it did not run to its end)" in explorer.locator(".cell h4").first.inner_text()
-    assert "kept no record" in explorer.locator(".words").first.inner_text()
-    explorer.locator(".list summary").click()
-    assert name in explorer.locator(".list tbody").inner_text()
+    assert "(partial: it did not run to its end)" in figure.locator(".cell h4").first.inner_text()
+    assert "kept no record" in figure.locator(".words").first.inner_text()
+    figure.locator(".list summary").click()
+    assert name in figure.locator(".list tbody").inner_text()
+
+
+def test_a_part_of_a_large_replay_is_told_to_be_one(
+    open_page: Open, report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explorer, "BUDGET", 400)
+    written, _ = page_of(find(read_run(report.parent)))
+    part = tmp_path / "report.html"
+    part.write_text(written, encoding="utf-8")
+    page, figure = opened(open_page, part)
+    figure.get_by_text("whole run").click()
+    page.wait_for_function("() => explorers[0].due === null")
+    words = figure.locator(".words").first.inner_text()
+    assert words.startswith("Of this large replay the page holds ")
+    assert "idle" not in words  # of seconds that it does not hold

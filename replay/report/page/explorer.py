@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as parquet
 
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import base_policy
@@ -50,24 +53,28 @@ class Recorded:
     requests: pl.DataFrame
     kept: Window | None
 
-    @property
-    def size(self) -> int:
-        return max(len(self.spans), len(self.requests))
 
+def explorers(views: Sequence[View], budget: int | None = None) -> dict[str, str]:
+    """Blobs by name: `explorer-0` for the first trace, and `explorer-0-3` for the fourth of its cells.
 
-def explorers(views: Sequence[View], budget: int = BUDGET) -> dict[str, str]:
-    """Blobs by name: `explorer-0` for the first trace, and `explorer-0-3` for the fourth of its cells."""
-    cells = [[_read(arm, cell) for arm in view.arms for cell in arm.cells] for view in views]
-    share = _share([each.size for found in cells for each in found], budget)
-    found = [_blobs(place, of_trace, share) for place, of_trace in enumerate(cells)]
+    `budget` is how many spans, and requests, they may hold; None: `BUDGET`.
+    """
+    budget = BUDGET if budget is None else budget
+    share = _share([_size(cell) for view in views for arm in view.arms for cell in arm.cells], budget)
+    found = [_blobs(place, view.arms, share) for place, view in enumerate(views)]
     return {name: blob for blobs in found for name, blob in blobs.items()}
 
 
-def _read(arm: Arm, cell: Cell) -> Recorded:
-    spans = cell.table("spans").sort("start", "end", "slot")
-    steps, requests = cell.table("steps"), cell.table("requests").drop("token_times")
-    extent = _extent(spans, steps, requests)
-    return Recorded(arm, cell, extent, overview(steps, requests, extent, cell.blocks), spans, requests, None)
+def _size(cell: Cell) -> int:
+    """Spans of a cell, or requests if they are more, as its files tell without being read."""
+    return max(sum(_length(file) for file in cell.files(table)) for table in ("spans", "requests"))
+
+
+def _length(file: Path) -> int:
+    try:
+        return int(parquet.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError):
+        return 0  # a broken last part is what a killed process leaves
 
 
 def _share(sizes: Sequence[int], budget: int) -> int:
@@ -81,13 +88,13 @@ def _share(sizes: Sequence[int], budget: int) -> int:
     return max([share, *sizes])
 
 
-def _blobs(place: int, found: Sequence[Recorded], share: int) -> dict[str, str]:
-    window = _window(found)
-    kept = [_cut(each, window, share) for each in found]
+def _blobs(place: int, arms: Sequence[Arm], share: int) -> dict[str, str]:
+    window = _window(arms)
+    kept = [_read(arm, cell, window, share) for arm in arms for cell in arm.cells]
     known = pl.concat([each.requests.select(REQUEST) for each in kept])
     places = known.unique("row", keep="first", maintain_order=True).sort("row").with_row_index("place")
     places = places.with_columns(pl.col("place").cast(pl.Int64))
-    tick = tick_of(min((end - start for start, end in (each.extent for each in found)), default=1.0))
+    tick = tick_of(min((end - start for start, end in (each.extent for each in kept)), default=1.0))
     cells = {f"explorer-{place}-{number}": _cell(each, places, tick) for number, each in enumerate(kept)}
     whole = {
         "tick": tick,
@@ -101,16 +108,25 @@ def _blobs(place: int, found: Sequence[Recorded], share: int) -> dict[str, str]:
     return {name: packed_json(content, QUICK) for name, content in {f"explorer-{place}": whole, **cells}.items()}
 
 
-def _window(found: Sequence[Recorded]) -> Window:
+def _window(arms: Sequence[Arm]) -> Window:
     """The seconds to begin with: those of the static picture, where each mode of the base policy is fullest."""
-    policy = base_policy([each.arm for each in found]).policy
-    drawn = {each.arm: each for each in reversed(found) if each.arm.policy == policy}
-    last_due = max((_last(each.requests, "due") for each in drawn.values()), default=0.0)
-    return choose_window([each.spans for each in drawn.values()], last_due)
+    policy = base_policy(arms).policy
+    cells = [arm.shown for arm in arms if arm.policy == policy]
+    last_due = max((_last(cell.table("requests"), "due") for cell in cells), default=0.0)
+    return choose_window([cell.table("spans").select("row", "start", "end") for cell in cells], last_due)
 
 
 def _last(rows: pl.DataFrame, column: str) -> float:
     return max(rows[column].drop_nulls().to_list(), default=0.0)
+
+
+def _read(arm: Arm, cell: Cell, window: Window, share: int) -> Recorded:
+    """One cell at a time: a run may be larger than the memory, what is kept of it is not."""
+    steps, requests = cell.table("steps"), cell.table("requests").drop("token_times")
+    spans = cell.table("spans").sort("start", "end", "slot")
+    extent = _extent(spans, steps, requests)
+    whole = Recorded(arm, cell, extent, overview(steps, requests, extent, cell.blocks), spans, requests, None)
+    return whole if max(len(spans), len(requests)) <= share else _cut(whole, window, share)
 
 
 def _extent(spans: pl.DataFrame, steps: pl.DataFrame, rows: pl.DataFrame) -> tuple[float, float]:
@@ -123,9 +139,7 @@ def _extent(spans: pl.DataFrame, steps: pl.DataFrame, rows: pl.DataFrame) -> tup
 
 
 def _cut(each: Recorded, window: Window, share: int) -> Recorded:
-    """The cell, or of one with more than `share` rows the longest time around the middle of `window` that has fewer."""
-    if each.size <= share:
-        return each
+    """Of a cell the longest time around the middle of `window` that has at most `share` spans and requests."""
     start, end = each.extent
     middle = min(max((window.start + window.end) / 2, start), end)
     rows = each.requests.with_columns(begun="due", gone=pl.coalesce("ended", pl.lit(end))).drop_nulls("begun")

@@ -191,7 +191,8 @@ function drawSlots(canvas, width, cell, view, unit, longest, pinned) {
     if (pinned !== null) drawPinned(pen, colours, area, cell, pinned, x);
   } else drawDensity(pen, colours, area, cell, view);
   pen.restore();
-  drawSlotNames(pen, colours, area);
+  drawMissing(pen, colours, area, cell, view, x);
+  if (single) drawSlotNames(pen, colours, area);
   drawAxis(pen, colours, unit, area, view.from, view.to);
   return { seen, single };
 }
@@ -353,6 +354,20 @@ function drawDensity(pen, colours, area, cell, view) {
       pen.fillRect(area.left + (column * area.width) / columns, ground - height, area.width / columns + 0.3, height);
       ground -= height;
     }
+  }
+}
+
+function drawMissing(pen, colours, area, cell, view, x) {
+  // The seconds that a page does not hold of a large replay.
+  if (!cell.entry.kept) return;
+  const [from, to] = cell.entry.kept;
+  for (const [begin, end] of [[view.from, Math.min(from, view.to)], [Math.max(to, view.from), view.to]]) {
+    if (!(end > begin)) continue;
+    pen.fillStyle = colours.paper;
+    pen.fillRect(x(begin), 0, x(end) - x(begin), area.bottom);
+    pen.fillStyle = colours.faint;
+    pen.textAlign = "center";
+    if (x(end) - x(begin) > 100) pen.fillText("not in this page", (x(begin) + x(end)) / 2, area.top + 10);
   }
 }
 

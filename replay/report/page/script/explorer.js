@@ -411,8 +411,8 @@ function wordsOf(explorer, panel) {
   for (let index = 0; index < cell.requests.count; index++) if (cell.requests.finished[index] > view.from && cell.requests.finished[index] <= view.to) done++;
   const finished = `${withThousands(done, 0)} ${done === 1 ? "answer" : "answers"} delivered`;
   const hidden = single && slots > rows ? `; ${slots - rows} more of the ${slots} slots were never held` : "";
-  const many = single ? "" : `. ${withThousands(seen.length, 0)} bars are too many to tell apart: zoom in to see single requests. Until then, the share of slots by what they did`;
-  return `${kept}${outside ? "" : `${shares}; ${waiting}; ${finished}`}${hidden}${many}.`;
+  const many = single ? "" : ` ${withThousands(seen.length, 0)} bars are too many to tell apart: zoom in to see single requests. Until then, the share of slots by what they did.`;
+  return `${kept}${outside ? "" : `${shares}; ${waiting}; ${finished}${hidden}.`}${many}`;
 }
 
 function showMoment(explorer, time) {
@@ -474,7 +474,7 @@ function showTip(explorer, panel, at) {
       statusWords(facts) + (facts.evictions ? `, evicted ${facts.evictions} times` : ""));
   }
   lines.push(`at ${instant(explorer, at.time)}: ${momentWords(cell, at.time)}`);
-  tip.replaceChildren(element("b", {}, `request ${trace.row[place]}`), ...lines.map((text) => element("span", {}, text)));
+  tip.replaceChildren(element("b", {}, `request ${trace.row[place]}`), ...lines.map((text) => element("span", {}, text.replace(/(\d) (s|ms|µs|%)(?![a-z])/g, "$1\u00a0$2"))));
   tip.hidden = false;
   const box = panel.canvas.getBoundingClientRect(), scale = box.width / panel.width;
   const left = at.x * scale + 14, room = box.width - tip.offsetWidth;
@@ -502,7 +502,7 @@ function tellPinned(explorer) {
   const found = panels.map((panel) => factsOf(panel.cell, pinned));
   const both = found.length > 1 && found.every(Boolean);
   const row = (name, of, difference) => {
-    const texts = found.map((facts) => (facts ? of(facts, duration) : "not in this cell"));
+    const texts = found.map((facts, place) => (facts ? of(facts) : panels[place].cell.entry.kept ? "not in this page" : "not in this cell"));
     const by = both && difference ? difference(found[1]) - difference(found[0]) : NaN;
     return element("tr", {}, element("th", { scope: "row" }, name), ...texts.map((text) => element("td", { className: "number" }, text)),
       ...(both ? [element("td", { className: "number" }, Number.isNaN(by) ? "" : (by > 0 ? "+" : "") + duration(by))] : []));
