@@ -159,9 +159,9 @@ def _legend(comparison: Comparison) -> list[str]:
     machine = any(not cell.simulated for side in comparison.sides for cell in side.run.recorded)
     return [
         f"×: of {comparison.names[BASELINE]}. ! worse, + better, * other: the difference is seen"  # noqa: RUF001
-        " (its interval, request by request, leaves out zero; all",
-        "intervals of this table hold together with 95 %; repeats differ by less). No mark: not seen. ?: cannot be told (one",
-        "number a run without repeats, too few requests, or a cell that is invalid or partial)."
+        " (its interval, request by request, leaves out zero;",
+        "all intervals of this table hold together with 95 %; repeats differ by less). No mark: not seen. ?: cannot be",
+        "told (one number a run without repeats, too few requests, or a cell that is invalid or partial)."
         + (" What is seen may still be the machine's on that day." if machine else ""),
     ]
 

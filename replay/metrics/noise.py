@@ -27,25 +27,42 @@ class Noise:
 
 
 def noises(alike: Sequence[Sequence[Arm]], figures: Mapping[Key, Sequence[float]]) -> dict[Key, Noise]:
-    """The noise of each arm, from the figures of its repeats. Arms that are `alike`, of one mode and setting, are as
-    noisy as they are on average, or noisier where their own repeats say so; where none was repeated, nobody knows.
+    """The noise of each arm, from the figures of its repeats; where no arm was repeated, nobody knows it.
+
+    Arms that are `alike`, of one mode and setting, are as noisy as they are on average, and by no smaller a share of
+    their figure than all arms of the machine; or noisier where their own repeats say so. So a variance rests on all
+    repeats that there are, and is rather too large than too small.
     """
+    everything = [_repeated(family, figures) for family in alike]
+    known = [values for family in everything for values in family if sum(values)]
+    freedom = sum(len(values) - 1 for values in known)
+    if not freedom:
+        known, freedom = [], sum(len(values) - 1 for family in everything for values in family)
+    share = sum(_squares(values) / (sum(values) / len(values)) ** 2 for values in known) / max(freedom, 1)
     found: dict[Key, Noise] = {}
-    for family in alike:
-        known = {tuple(arm.names): figures.get(tuple(arm.names), ()) for arm in family}
-        repeated = {key: values for key, values in known.items() if len(values) > 1}
-        freedom = sum(len(values) - 1 for values in repeated.values())
-        if not freedom:
+    for family, repeated in zip(alike, everything, strict=True):
+        if not repeated:
             continue
-        pooled = sum(float(np.var(values)) * len(values) for values in repeated.values()) / freedom
+        pooled = sum(map(_squares, repeated)) / sum(len(values) - 1 for values in repeated)
         base = base_policy(family).policy
-        floor = max((_spread(known[tuple(arm.names)]) for arm in family if arm.policy == base), default=0.0)
-        for key, values in known.items():
-            if values:
-                own = float(np.var(values, ddof=1)) if len(values) > 1 else 0.0
-                spread = max(floor, _spread(values))
-                found[key] = Noise(spread, max(own, pooled) / len(values), freedom)
+        floor = max((_spread(figures.get(tuple(arm.names), ())) for arm in family if arm.policy == base), default=0.0)
+        for arm in family:
+            if values := figures.get(tuple(arm.names)):
+                own = _squares(values) / (len(values) - 1) if len(values) > 1 else 0.0
+                variance = max(own, pooled, share * (sum(values) / len(values)) ** 2)
+                found[tuple(arm.names)] = Noise(max(floor, _spread(values)), variance / len(values), freedom)
     return found
+
+
+def _repeated(family: Sequence[Arm], figures: Mapping[Key, Sequence[float]]) -> list[Sequence[float]]:
+    """The figures of arms that were repeated."""
+    known = (figures.get(tuple(arm.names), ()) for arm in family)
+    return [values for values in known if len(values) > 1]
+
+
+def _squares(values: Sequence[float]) -> float:
+    """The sum of squares about the mean."""
+    return float(np.var(values)) * len(values)
 
 
 def by_setting(arms: Iterable[Arm]) -> list[list[Arm]]:

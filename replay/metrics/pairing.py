@@ -19,7 +19,16 @@ from replay.metrics.arms import Arm, Values
 from replay.metrics.noise import Key, Noise, by_setting, noises
 from replay.metrics.paired import HIGHER_IS_BETTER, PAIRED, Bounds, Difference
 from replay.metrics.percentiles import strayed
-from replay.metrics.resampling import Draws, Errors, Floats, block_draws, block_errors, sample, user_draws, user_errors
+from replay.metrics.resampling import (
+    Draws,
+    Errors,
+    Floats,
+    block_draws,
+    block_errors,
+    sample,
+    user_and_block_errors,
+    user_draws,
+)
 from replay.metrics.simultaneous import CONFIDENCE, RunNoise, Widths, widths
 from replay.metrics.wins import Wins, wins
 
@@ -130,7 +139,8 @@ class Pairing:
             if one.percent is not None:
                 self._put_percentile(one, one.percent / 100, place, *kinds[0])
         if users is not None:
-            kinds.append((user_errors(found, users), user_draws(found, users, *self.aligned.times)))
+            errors = user_and_block_errors(found, users, kinds[0][0])
+            kinds.append((errors, user_draws(found, users, *self.aligned.times)))
         rises, exact = [one.metric in HIGHER_IS_BETTER for one in asked], [one.exact for one in asked]
         means = np.nansum(base, axis=0) / np.maximum(found.pairs, 1)
         facts = [

@@ -23,8 +23,8 @@ from replay.metrics.resampling import (
     block_starts,
     by_user,
     sample,
+    user_and_block_errors,
     user_draws,
-    user_errors,
     user_times,
 )
 from replay.metrics.simultaneous import RunNoise, widths
@@ -98,11 +98,14 @@ def claims(latencies: Floats, repeats: Floats, user: Floats, seed: int) -> dict[
         variance, freedom = np.maximum(each, each.mean()) / count, np.full(arms, float(arms * (count - 1)))
     noise = RunNoise(variance, freedom, np.zeros(arms - 1, np.int64), number)
     starts = block_starts(n, seed)
-    blocks = widths(block_errors(found), block_draws(found, starts), noise, seed)
+    errors = block_errors(found)
+    blocks = widths(errors, block_draws(found, starts), noise, seed)
     own, family = blocks.own, blocks.family
     users = by_user(user.astype(np.int64), np.bincount(user.astype(int), minlength=USERS) > 0)
     if users is not None and len(users.first) == len(users.named):
-        over = widths(user_errors(found, users), user_draws(found, users, *user_times(users, seed)), noise, seed)
+        over = widths(
+            user_and_block_errors(found, users, errors), user_draws(found, users, *user_times(users, seed)), noise, seed
+        )
         own, family = np.fmax(own, over.own), np.fmax(family, over.family)
     return {
         "before": _percentiles(latencies[:, 1:] - latencies[:, :1], starts),

@@ -144,6 +144,22 @@ def test_noise_of_an_arm_that_was_run_once_is_that_of_the_base(tmp_path: Path) -
     assert (told.noise, told.doubt) == (pytest.approx(0.1), "within noise")
 
 
+def test_a_noise_rests_on_the_repeats_of_all_modes(tmp_path: Path) -> None:
+    """Static's two runs lie 2 % apart and continuous's 1 %: by shares, on average 0.000125 of the square."""
+    cells = {
+        "static-fifo-0": [1.0] * 5,
+        "static-fifo-1": [1.0] * 5,
+        "continuous-fifo-0": [1.0] * 5,
+        "continuous-fifo-1": [1.0] * 5,
+    }
+    static, continuous = (family[0] for family in paired(tmp_path, cells).alike)
+    figures = {tuple(static.names): [99.0, 101.0], tuple(continuous.names): [9.95, 10.05]}
+    known = noises([[static], [continuous]], figures)
+    assert [noise.freedom for noise in known.values()] == [2, 2]
+    assert known[tuple(static.names)].variance == pytest.approx(2 / 2)  # its own, 2, over two repeats
+    assert known[tuple(continuous.names)].variance == pytest.approx(0.000125 * 100 / 2)
+
+
 def test_throughput_has_an_interval_where_runs_were_repeated(tmp_path: Path) -> None:
     cells = {"continuous-fifo-0": [1.0] * 5, "continuous-fifo-1": [1.2] * 5, "continuous-sjf-0": [1.1] * 5}
     found = paired(tmp_path, cells)
