@@ -1,18 +1,17 @@
 """An interactive chart: panels side by side, each a figure in Plotly's JSON, which the page draws and themes.
 
 A trace says in `meta` whose it is; the page gives it the policy's colour and marker, in light and in dark, and hides it
-where its policy or mode is filtered out. A chart is registered by one decorator and reaches the page from there. This
-module knows no chart.
+where its policy or mode is filtered out. What the page understands of `meta` stands at the head of script/charts.js. A
+chart is registered by one decorator and reaches the page from there. This module knows no chart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import ceil, floor, log10
+from html import escape
+from math import ceil, floor, isfinite, log10
 from typing import Any, Literal
-
-import polars as pl
 
 from replay.metrics.arms import Arm
 from replay.plots.view import View
@@ -21,19 +20,36 @@ from replay.report.findings import Findings
 
 DIGITS = 5
 """Significant digits of a drawn value: a screen has four thousand points at most."""
-MOST_POINTS = 300
+MOST_POINTS = 200
 """Points of a line: more cannot be seen."""
+DECADES = 2.2
+"""Of a logarithmic axis: of more, only each power of ten has a tick, or they would not fit on a phone."""
+MOST_LETTERS = 32
+"""Of a name."""
 Linked = Literal["", "x", "y", "xy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One figure. `setting` is the mode that it shows, with what was swept; empty where it shows several."""
+    """One figure. `setting` is the mode that it shows, with what was swept, and `policy` the policy; empty where it
+    shows several."""
 
     title: str
     data: list[dict[str, Any]]
     layout: dict[str, Any] = field(default_factory=dict)
     setting: str = ""
+    policy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An entry of a chart's legend, of what is no policy: a marker (`symbol`) or a line (`dash`), in ink where it has
+    no `colour`."""
+
+    label: str
+    symbol: str = ""
+    dash: str = ""
+    colour: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,7 @@ class Chart:
     linked: Linked = ""
     picture: str = ""
     choice: str = "shown"  # what the variants differ in
+    key: Sequence[Key] = ()
     height: int = 300  # of a panel, in pixels
     wide: bool = False
 
@@ -59,14 +76,22 @@ Draw = Callable[[View, Findings], Chart | None]
 charts: Registry[Draw] = Registry("chart")
 
 
-def rounded(values: pl.Series | Sequence[float | None]) -> list[float | None]:
+def rounded(values: Iterable[float | None]) -> list[float | None]:
     """Values as they are drawn: what is not a number is a gap."""
-    return [None if value is None else float(f"{value:.{DIGITS}g}") for value in pl.Series(values, dtype=pl.Float64)]
+    return [None if value is None or not isfinite(value) else float(f"{value:.{DIGITS}g}") for value in values]
+
+
+def written(name: str, most: int = MOST_LETTERS) -> str:
+    """A name as Plotly is to write it: nothing in it is markup, and of a long one the beginning. It must not stand in
+    a template, which would read its braces."""
+    whole = " ".join(name.split())
+    short = escape(whole if len(whole) <= most else f"{whole[: most - 1]}…", quote=False)
+    return short.replace("$", "&#36;")  # between two of them it looks for mathematics
 
 
 def of_arm(arm: Arm, **trace: Any) -> dict[str, Any]:
     """A trace of an arm, named as it is hovered over."""
-    return {"type": "scatter", "name": arm.policy + arm.mark, "meta": whose(arm), **trace}
+    return {"type": "scatter", "name": written(arm.policy) + arm.mark, "meta": whose(arm), **trace}
 
 
 def whose(arm: Arm) -> dict[str, Any]:
@@ -85,9 +110,25 @@ def axis(label: str, values: Sequence[float | None], *, log: bool = True) -> dic
             "title": {"text": f"{label} (log scale)"},
             "type": "log",
             "range": ends,
-            "dtick": 1 if ends[1] - ends[0] > 1.5 else "D1",
+            "tickformat": ",.3~r",  # the whole number at each tick: 20, not the 2 of a decade
+            **({"dtick": 1} if ends[1] - ends[0] > DECADES else {}),
         }
     return {"title": {"text": label}, "range": [0, 1.05 * high or 1]}
+
+
+def with_room(height: dict[str, Any]) -> dict[str, Any]:
+    """An axis with room for marks that lie at its ends."""
+    low, high = height["range"]
+    room = 0.05 * (high - low)
+    return height | {"range": rounded([low - room if height.get("type") == "log" else low, high + room])}
+
+
+def around(label: str, values: Sequence[float | None]) -> dict[str, Any]:
+    """A linear axis just around all values, for marks that may lie close together; no closer than a tenth of them."""
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    room = 0.08 * (high - low) + 0.02 * max(abs(high), abs(low))
+    return {"title": {"text": label}, "range": rounded([low - room, high + room or 1.0])}
 
 
 def empty() -> dict[str, Any]:

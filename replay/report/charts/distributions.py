@@ -1,8 +1,8 @@
-"""Latency distributions: which share of all requests was at least so fast."""
+"""Latency distributions: which share of all requests was at least so fast, and, closely, which few were slower."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -20,48 +20,69 @@ METRICS = {
     "slowdown": "slowdown",
 }
 RATIOS = ("slowdown",)
+TAILS = ("ttft", "e2e")
+"""Of these the slow tail too, where the last requests have as much room as the first."""
+Curve = tuple[list[float | None], list[float | None]]
+"""Values and the shares of requests that are no larger, or larger."""
 
 
 @charts.register("distributions")
 def distributions(view: View, findings: Findings) -> Chart:
     """Empirical distributions over all requests: a curve that ends below 1 belongs to requests without an answer."""
+    known = {name: metric for name, metric in METRICS.items() if view.requests[metric].count()}
+    rows = view.requests.partition_by("cell", as_dict=True)
+    by_arm = {arm: pl.concat([rows[name,] for name in arm.names if (name,) in rows]) for arm in view.arms}
+    variants = {name: _panels(view, by_arm, name, metric, tail=False) for name, metric in known.items()}
+    for name, metric in known.items():
+        if metric in TAILS:
+            variants[f"{name}: the slow tail"] = _panels(view, by_arm, name, metric, tail=True)
     return Chart(
         "How many requests were at least this fast",
-        "Higher and further left is better. A curve that ends below 100 % has requests without an answer.",
-        {name: _panels(view, name, metric) for name, metric in METRICS.items() if view.requests[metric].count()},
+        "Further left is better. A curve that ends below 100 % has requests without an answer; of a slow tail, the "
+        "share that took longer.",
+        variants,
         linked="xy",
         picture="distributions",
         choice="latency",
+        wide=True,
     )
 
 
-def _panels(view: View, name: str, metric: str) -> list[Panel]:
+def _panels(view: View, by_arm: Mapping[Arm, pl.DataFrame], name: str, metric: str, *, tail: bool) -> list[Panel]:
     scale = 1.0 if metric in RATIOS else 1000.0
-    found = {arm: _curve(view, arm, metric, scale) for arm in view.arms}
+    found = {arm: _curve(rows, metric, scale, tail=tail) for arm, rows in by_arm.items()}
     ends = [value for times, _ in found.values() for value in times]
-    layout = {
-        "xaxis": axis(name if metric in RATIOS else f"{name}, ms", ends),
-        "yaxis": {"title": {"text": "share of requests"}, "range": [0, 1.02], "tickformat": ".0%"},
-    }
+    if tail:
+        share = axis("share of requests that took longer", [one for _, shares in found.values() for one in shares])
+        share |= {"tickformat": ",.3~%"}
+    else:
+        share = {"title": {"text": "share of requests"}, "range": [0, 1.02], "tickformat": ".0%"}
+    layout = {"xaxis": axis(name if metric in RATIOS else f"{name}, ms", ends), "yaxis": share}
+    what = "%{y:.3~p} take longer than %{x:,.4~g}" if tail else "%{y:.1%} within %{x:,.4~g}"
+    unit = " times" if metric in RATIOS else " ms"
     panels = []
     for setting in view.settings:
-        data = [_trace(arm, *found[arm]) for arm in view.arms if arm.setting == setting and found[arm][0]]
+        data = [
+            of_arm(arm, x=x, y=y, mode="lines", line={"shape": "hv"}, hovertemplate=what + unit)
+            for arm, (x, y) in found.items()
+            if arm.setting == setting and x
+        ]
         panels.append(Panel(setting, data, layout | ({} if data else {"annotations": [empty()]}), setting))
     return panels
 
 
-def _curve(view: View, arm: Arm, metric: str, scale: float) -> tuple[list[float | None], list[float | None]]:
-    """Values and the shares of requests that are no larger; every request is a point, or every n-th of many."""
-    rows = view.rows(arm)
+def _curve(rows: pl.DataFrame, metric: str, scale: float, *, tail: bool) -> Curve:
+    """Every request is a point, or every n-th of many; of a tail, evenly spaced where it is drawn: by its logarithm."""
     values = (rows[metric].drop_nulls() * scale).sort()
-    if values.is_empty():
+    count = len(values)
+    if not count:
         return [], []
-    places = pl.int_range(len(values), eager=True)
-    kept = places.filter((places % -(-len(values) // MOST_POINTS) == 0) | (places == len(values) - 1))
+    places = pl.int_range(count, eager=True)
+    if tail:
+        steps = pl.Series([count ** (step / MOST_POINTS) for step in range(MOST_POINTS + 1)])
+        kept = (count - steps.round().cast(pl.Int64)).unique().sort()
+        left = len(rows) - kept - 1  # those that took longer, and those without an answer
+        drawn = left > 0
+        return rounded(values.gather(kept).filter(drawn)), rounded(left.filter(drawn) / len(rows))
+    kept = places.filter((places % -(-count // MOST_POINTS) == 0) | (places == count - 1))
     return rounded(values.gather(kept)), rounded((kept + 1) / len(rows))
-
-
-def _trace(arm: Arm, times: list[float | None], shares: list[float | None]) -> dict[str, Any]:
-    return of_arm(
-        arm, x=times, y=shares, mode="lines", line={"shape": "hv"}, hovertemplate="%{y:.1%} within %{x:,.4~g}"
-    )
