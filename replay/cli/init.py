@@ -12,6 +12,7 @@ traces  = ["traces/sample.parquet"]
 # loads = [0.5, 1, 2, 4]   # each trace at so many times its mean rate: from which on do policies part?
 # without_users = ["ana"]  # each trace a second time without these users: what do they cost the others?
 repeats = 1              # more of them show how much a figure varies from run to run
+# noise_floor = true     # fifo once more in every mode: what two runs of one cell differ by is noise
 seed    = 0
 # open_loop = true         # every turn of a session comes at its arrival; else it waits for the answer before it
 
