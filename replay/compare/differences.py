@@ -108,7 +108,7 @@ def _pairing(asked: Sequence[Versus], peers: Sequence[Sequence[Arm]], figures: F
     names = {name for each in asked for place in (each.base, each.other) if place.arm for name in place.arm.names}
     aligned = Aligned(figures.requests.filter(pl.col("cell").is_in(list(names))), seed)
     here = [[arm for arm in arms if names.issuperset(arm.names)] for arms in peers]
-    return Pairing(aligned, figures.values, [family for arms in here for family in by_setting(arms)])
+    return Pairing(aligned, figures.values, [by_setting(arms) for arms in here])
 
 
 def _decided(versus: Versus, found: Difference) -> Sight:

@@ -100,11 +100,16 @@ class _Half:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Compares the arms of one trace. `alike` are families of arms that are as noisy from run to run as each other."""
+    """Compares the arms of one trace. `runs` has the arms of each run, in families that are as noisy as each other."""
 
     aligned: Aligned
     values: Values
-    alike: Sequence[Sequence[Arm]] = ()
+    runs: Sequence[Sequence[Sequence[Arm]]] = ()
+
+    @property
+    def alike(self) -> list[Sequence[Arm]]:
+        """The families of all runs."""
+        return [family for families in self.runs for family in families]
 
     def compare(self, metric: str, base: Arm, other: Arm) -> Difference:
         """One comparison alone, of a figure of a request."""
@@ -173,7 +178,8 @@ class Pairing:
         for one in asked:
             if one.what not in figures:
                 means = {tuple(arm.names): self._repeats(one, arm) for family in self.alike for arm in family}
-                figures[one.what] = noises(self.alike, means)
+                found = [noises(families, means) for families in self.runs]
+                figures[one.what] = {key: noise for each in found for key, noise in each.items()}
         # in an order of their own, so that base and other may change places
         entries = sorted({(one.what, tuple(arm.names)) for one in asked for arm in (one.base, one.other)})
         number = {entry: place for place, entry in enumerate(entries)}
@@ -235,7 +241,7 @@ class Pairing:
 def pairing(requests: pl.DataFrame, values: Values, arms: Sequence[Arm], seed: int = 0) -> Pairing:
     """Of the arms of one trace; `requests` are `Measured.requests`."""
     names = [name for arm in arms for name in arm.names]
-    return Pairing(Aligned(requests.filter(pl.col("cell").is_in(names)), seed), values, by_setting(arms))
+    return Pairing(Aligned(requests.filter(pl.col("cell").is_in(names)), seed), values, [by_setting(arms)])
 
 
 def advantage(values: Values, base: Arm, other: Arm) -> float | None:
