@@ -22,7 +22,7 @@ from replay.metrics import measure
 from replay.plots.slot_time import Window, mean_queue, queue, slot_shares
 from replay.plots.view import views
 from replay.report.findings import find
-from replay.report.page import explorer
+from replay.report.page import explorer, explorer_bins
 from replay.report.page import page as page_of
 from replay.report.page.blobs import packed_json
 from replay.report.page.explorer import explorers
@@ -169,23 +169,26 @@ def test_a_request_takes_less_than_forty_letters() -> None:
     assert len(packed_json(packed, 6)) < 40 * count
 
 
-def test_a_bin_has_the_averages_of_its_time() -> None:
-    """Two steps, of 1 s with 2 requests and of 2 s with 4, after a second of nothing; one request waits for 1.5 s."""
+def test_a_bin_has_the_averages_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a second of nothing a step of 1 s with 2 requests, one of which stays for the next, a second later, which
+    takes 2 s; one request waits for 1.5 s."""
     steps = pl.DataFrame(
         [
             step_row(0, 1.0, 2.0, running=2, used_blocks=5, new_tokens=3, bound="slots"),
-            step_row(1, 2.0, 4.0, running=4, used_blocks=10, new_tokens=8, evicted=1),
+            step_row(1, 3.0, 3.0, running=4, admitted=3, used_blocks=10),
+            step_row(2, 3.0, 5.0, running=4, used_blocks=10, new_tokens=8, evicted=1),
         ]
     )
     requests, _ = tables([request_row(0, due=0.0, admitted=1.5, ended=4.0)], [])
-    found = overview(steps, requests, (0.0, 4.0), 10)
+    monkeypatch.setattr(explorer_bins, "BINS", 5)
+    found = overview(steps, requests, (0.0, 5.0), 10)
     assert found == {
-        "running": [0, 20, 40, 40],
-        "waiting": [10, 5, 0, 0],
-        "kv": [0, 50, 100, 100],
-        "rate": [0, 3, 4, 4],
-        "evicted": [0, 0, 1, 0],
-        "bound": [None, 1, 5, 5],
+        "running": [0, 20, 10, 40, 40],
+        "waiting": [10, 5, 0, 0, 0],
+        "kv": [0, 50, 50, 100, 100],
+        "rate": [0, 3, 0, 4, 4],
+        "evicted": [0, 0, 0, 1, 0],
+        "bound": [None, 1, None, 5, 5],
     }
 
 

@@ -132,6 +132,21 @@ function spansWithin(spans, from, to) {
   return found;
 }
 
+function continues(spans, each) {
+  // Whether a span goes on with the stay of the one before it: the same request in the same slot, which it had not lost.
+  return each > spans.first[spans.slot[each]] && spans.place[each - 1] === spans.place[each] && !spans.lost[each - 1];
+}
+
+function runningAt(spans, time) {
+  // Residents, between two steps too.
+  let running = 0;
+  for (let each = 0; each < spans.count; each++) {
+    const end = each + 1 < spans.count && continues(spans, each + 1) ? spans.start[each + 1] : spans.end[each];
+    if (spans.start[each] <= time && time < end) running++;
+  }
+  return running;
+}
+
 function ownShare(spans, each) {
   const all = spans.tokens[each] + spans.padding[each];
   return all > 0 ? spans.tokens[each] / all : 1;
@@ -183,10 +198,7 @@ function momentOf(cell, time) {
     kv: overview.kv?.[bin] ?? null, bound: overview.bound[bin] === null ? null : cell.trace.bounds[overview.bound[bin]],
   };
   if (entry.kept && (time < entry.kept[0] || time > entry.kept[1])) return moment;
-  if (cell.spans.count) {
-    moment.running = 0;
-    for (let each = 0; each < cell.spans.count; each++) if (cell.spans.start[each] <= time && time < cell.spans.end[each]) moment.running++;
-  }
+  if (cell.spans.count) moment.running = runningAt(cell.spans, time);
   moment.waiting = 0;
   for (let index = 0; index < cell.requests.count; index++) {
     if (cell.requests.due[index] <= time && time < leftQueue(cell.requests, index)) moment.waiting++;

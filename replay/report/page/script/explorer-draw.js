@@ -266,11 +266,6 @@ function drawBars(pen, colours, area, cell, seen, x, pinned) {
   pen.globalAlpha = 1;
 }
 
-function continues(spans, each) {
-  // Whether a span goes on with the stay of the one before it: the same request, at once, in the same slot.
-  return each > spans.first[spans.slot[each]] && spans.place[each - 1] === spans.place[each] && spans.startTicks[each] <= spans.endTicks[each - 1];
-}
-
 function drawNumbers(pen, colours, area, cell, seen, x) {
   // The number of each request where its stay in a slot has room for it.
   if (area.tall < 11) return;

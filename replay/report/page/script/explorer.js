@@ -71,11 +71,12 @@ function allowed(explorer) {
 }
 
 function firstChoice(explorer) {
-  // Static beside continuous batching under one policy says most; else another mode, else another policy.
+  // Static beside continuous batching under one policy says most; else another mode, else another policy. Valid cells first.
   const every = allowed(explorer), best = every.filter((cell) => cell.invalid === null && cell.spans), cells = best.length ? best : every;
   const one = cells.find((cell) => cell.policy === "fifo") ?? cells[0] ?? null;
-  const others = cells.filter((cell) => cell.policy === one.policy && cell.setting !== one.setting);
-  const other = others.find((cell) => cell.setting.startsWith("continuous")) ?? others.at(-1) ?? cells.find((cell) => cell.policy !== one.policy);
+  if (!one) return [null, null];
+  const pool = [...cells, ...every], others = pool.filter((cell) => cell.policy === one.policy && cell.setting !== one.setting);
+  const other = others.find((cell) => cell.setting.startsWith("continuous")) ?? others[0] ?? pool.find((cell) => cell.policy !== one.policy);
   return [one, other ?? null];
 }
 
