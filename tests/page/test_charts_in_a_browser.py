@@ -63,6 +63,8 @@ def test_every_panel_is_drawn_and_every_choice_switches(open_page: Open, report:
     assert all(panels and all(panels) for panels in found.values())
     assert found["tradeoff"] == [3 * 3 + 3]  # arms, and a line through the sizes of each policy
     assert found["distributions"] == [3, 3, 3]
+    assert page.locator(".modebar-btn").count() > 20
+    assert page.locator(".modebar-btn[data-title^=Share]").count() == 0  # nothing is sent anywhere
     page.locator("#tradeoff-0 select.variant").select_option("goodput")
     settled(page, """() => document.querySelector("#tradeoff-0 .ytitle").textContent === "goodput, %" """)
     assert choose_everything(page) > 30
@@ -81,15 +83,11 @@ def test_a_policy_and_a_mode_that_are_put_aside_leave_every_chart(open_page: Ope
     assert set(page.evaluate(POLICIES)) == {"fifo", "fair"}
     page.locator("#everything").click()
     settled(page, """() => document.querySelectorAll("#heat_map-0 .xtick").length === 3""")
-
-
-def test_a_line_through_sizes_loses_the_point_of_a_size_that_is_put_aside(open_page: Open, report: Path) -> None:
-    page = open_page(report)
-    lengths = """() => document.querySelector("#tradeoff-0 .js-plotly-plot").data
+    sizes = """() => document.querySelector("#tradeoff-0 .js-plotly-plot").data
       .filter((trace) => trace.mode === "lines").map((trace) => trace.x.length)"""
-    assert page.evaluate(lengths) == [2, 2, 2]
+    assert page.evaluate(sizes) == [2, 2, 2]
     page.locator("#settings button", has_text="max_running=2").click()
-    settled(page, f"() => ({lengths})().every((length) => length === 1)")
+    settled(page, f"() => ({sizes})().every((size) => size === 1)")
 
 
 def test_names_are_written_as_they_are(open_page: Open, tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ class Told:
         found = self.repeats(arm)
         if not found:
             return f"{self.name}: not defined"
-        span = f" ({number(min(found))} to {number(max(found))})" if len(found) > 1 else ""
+        low, high = number(min(found)), number(max(found))
+        span = f" ({low} to {high})" if low != high else ""
         return f"{self.name}: {number(sum(found) / len(found))}{span} {self.unit}".rstrip()
 
 

@@ -156,7 +156,8 @@ def _hover(pair: Contrast, found: Difference) -> str:
         f"difference: {signed(found.difference * scale)} {unit} ({change(found.relative)})",
     ]
     if found.low is not None and found.high is not None:
-        lines.append(f"interval: {signed(found.low * scale)} to {signed(found.high * scale)} {unit}")
+        together = f" (of all {found.comparisons} comparisons together)" if found.comparisons > 1 else ""
+        lines.append(f"interval: {signed(found.low * scale)} to {signed(found.high * scale)} {unit}{together}")
     if found.base_mean is not None:
         lines.append(f"{written(against, 60)}: {number(found.base_mean * scale)} {unit.replace('points', '%')}")
     lines += _certainty(found)

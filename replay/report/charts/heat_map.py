@@ -128,5 +128,7 @@ def _hover(view: View, column: Column, arm: Arm | None) -> str:
     unit = " ms" if column.write is milliseconds and text != UNDEFINED else ""
     lines = [f"<b>{written(arm.policy)}</b>{arm.mark}, {written(arm.setting, 60)}", f"{column.head}: {text}{unit}"]
     if len(found) > 1:
-        lines.append(f"{plural(len(found), 'repeat')}, {column.write(min(found))} to {column.write(max(found))}{unit}")
+        low, high = column.write(min(found)), column.write(max(found))
+        span = f": {low} to {high}{unit}" if low != high else ", all alike"
+        lines.append(plural(len(found), "repeat") + span)
     return "<br>".join(lines)

@@ -5,7 +5,11 @@
 // colours: "merit" from worst to best, or "none". Of a layout: rows: "policies", its rows are policies, each so many
 // pixels (row) under or above an axis (head); columns: "settings".
 const drawnCharts = new Map(); // figure element -> { spec, variant, panels: [{ box, plot, panel }] }
-const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] };
+const config = {
+  responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+  showSendToCloud: false, plotlyServerURL: "", // what a run measured stays with whoever has the file
+};
+const UPRIGHT = 60; // pixels more for labels that stand, on a phone
 const axisName = /^[xy]axis\d*$/;
 const merits = { light: ["#f2a765", "#ffffff", "#7db4e0"], dark: ["#8a4b12", "#20252c", "#1f5f99"] };
 
@@ -22,14 +26,21 @@ function keptOf(axis, shownNames) {
 function withRows(layout, height) {
   const { rows, columns, row, head } = layout.meta ?? {};
   const changed = { ...layout };
-  if (columns) changed.xaxis = keptOf(layout.xaxis, (name) => isShown(name, null));
+  let upright = 0;
+  if (columns) {
+    changed.xaxis = keptOf(layout.xaxis, (name) => isShown(name, null));
+    if (changed.xaxis.tickvals.length > 3 && innerWidth < 640) {
+      changed.xaxis = { ...changed.xaxis, tickangle: -90 };
+      upright = UPRIGHT;
+    }
+  }
   if (rows) {
     changed.yaxis = keptOf(layout.yaxis, (name) => isShown(null, name));
     const count = changed.yaxis.tickvals.length;
     changed.yaxis.categoryarray = changed.yaxis.tickvals;
     changed.yaxis.range = [count - 0.5, -0.5];
     changed.yaxis.autorange = false;
-    changed.height = head + row * Math.max(count, 1);
+    changed.height = head + upright + row * Math.max(count, 1);
   }
   return { height, ...changed };
 }
@@ -41,6 +52,7 @@ function themedLayout(layout, height) {
   const themed = {
     ...laidOut, autosize: true, showlegend: false, paper_bgcolor: "transparent", plot_bgcolor: "transparent",
     margin: { l: 8, r: 12, t: 8, b: 8, ...layout.margin }, font: { color: ink, size: 12 }, hovermode: layout.hovermode ?? "closest",
+    modebar: { bgcolor: "transparent", color: css("--faint"), activecolor: css("--accent") },
     hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: ink }, align: "left", namelength: -1 },
   };
   for (const name of Object.keys(laidOut).filter((key) => axisName.test(key))) {
