@@ -163,6 +163,8 @@ function setWindow(explorer, from, to) {
   const length = Math.min(Math.max(to - from, whole * 1e-7, explorer.trace.tick * 20), whole);
   view.from = Math.min(Math.max(from, view.first), view.last - length);
   view.to = view.from + length;
+  showMoment(explorer, null); // what was pointed at has moved
+  for (const panel of explorer.panels) panel.tip.hidden = true;
   redraw(explorer);
 }
 
@@ -321,7 +323,6 @@ function watchPanel(explorer, panel) {
       if (drag.moved) {
         const by = ((at.x - drag.x) / panel.area.width) * (drag.to - drag.from);
         setWindow(explorer, drag.from - by, drag.to - by);
-        showTip(explorer, panel, null);
       }
       return;
     }
