@@ -114,11 +114,7 @@ def _end(column: Column, found: Sequence[Arm], values: Values, *, lowest: bool) 
 
 def defined(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
     """The columns that some arm has a value for."""
-    return [
-        column
-        for column in columns
-        if any(column.value(arm, values) is not None for arm in found)
-    ]
+    return [column for column in columns if any(column.value(arm, values) is not None for arm in found)]
 
 
 def arm_table(columns: Sequence[Column], found: Sequence[Arm], values: Values, *, mark: bool = True) -> str:

@@ -52,7 +52,6 @@ def arrivals(view: View, findings: Findings) -> Chart | None:
         picture="arrivals",
         choice="of neighbouring arrivals",
         height=320,
-        wide=True,
     )
 
 

@@ -55,7 +55,7 @@ class Key:
 @dataclass(frozen=True, slots=True)
 class Chart:
     """What the page shows under one title. Of several `variants` (by name) the reader chooses; `linked` axes zoom
-    together in all panels. `picture` is the static picture that shows the same, `wide` takes the page's width."""
+    together in all panels. `picture` is the static picture that shows the same."""
 
     title: str
     note: str
@@ -65,7 +65,6 @@ class Chart:
     choice: str = "shown"  # what the variants differ in
     key: Sequence[Key] = ()
     height: int = 300  # of a panel, in pixels
-    wide: bool = False
 
     def spec(self) -> dict[str, Any]:
         """As JSON has it."""

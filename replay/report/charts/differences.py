@@ -67,7 +67,6 @@ def differences(view: View, findings: Findings) -> Chart | None:
         choice="compare",
         key=[Key("claimed", symbol="circle"), Key("no difference seen", symbol="circle-open")],
         height=HEAD + ROW * max(len(view.policies) - 1, 2),
-        wide=True,
     )
 
 

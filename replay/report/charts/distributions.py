@@ -44,7 +44,6 @@ def distributions(view: View, findings: Findings) -> Chart:
         linked="xy",
         picture="distributions",
         choice="latency",
-        wide=True,
     )
 
 

@@ -35,7 +35,6 @@ def efficiency(view: View, findings: Findings) -> Chart | None:
         picture="efficiency",
         key=filling_key(view),
         height=340,
-        wide=True,
     )
 
 

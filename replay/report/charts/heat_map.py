@@ -34,7 +34,6 @@ def heat_map(view: View, findings: Findings) -> Chart | None:
         picture="heat_map",
         choice="figure",
         height=HEAD + ROW * len(view.policies),
-        wide=True,
     )
 
 

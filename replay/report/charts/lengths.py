@@ -60,7 +60,6 @@ def lengths(view: View, findings: Findings) -> Chart | None:
         linked="x",
         picture="length_slowdown",
         height=HEAD + ROW * len(next(iter(variants.values()))[0].layout["yaxis"]["tickvals"]),
-        wide=True,
     )
 
 

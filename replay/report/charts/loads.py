@@ -45,7 +45,6 @@ def loads(view: View, findings: Findings) -> Chart | None:
         {name: _panels(view, found, places, {one.setting: one for one in apart}, name) for name in FIGURES},
         linked="x",
         picture="loads",
-        wide=True,
     )
 
 

@@ -58,7 +58,6 @@ def service(view: View, findings: Findings) -> Chart | None:
         choice="mode",
         key=_key(top, others),
         height=260,
-        wide=True,
     )
 
 

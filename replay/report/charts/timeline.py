@@ -47,7 +47,6 @@ def timeline(view: View, findings: Findings) -> Chart | None:
         variants,
         linked="x",
         picture="timeline",
-        wide=True,
     )
 
 

@@ -36,7 +36,6 @@ def tradeoff(view: View, findings: Findings) -> Chart:
         choice="against",
         key=filling_key(view),
         height=HEIGHT,
-        wide=True,
     )
 
 

@@ -51,7 +51,6 @@ class Frame:
     variants: list[str]
     linked: str
     height: int
-    wide: bool
     files: list[str]
 
 
@@ -190,7 +189,6 @@ def _frame(blob: str, chart: Chart, pictures: Sequence[str], place: int) -> Fram
         list(chart.variants),
         chart.linked,
         chart.height,
-        chart.wide,
         [file for file in pictures if Path(file).stem in stems],
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from markdown_it import MarkdownIt
@@ -13,9 +14,14 @@ _markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["
 def prose(parts: str | Iterable[str]) -> Markup:
     """Paragraphs, lists, headings and tables; of several parts, those that are not empty."""
     text = parts if isinstance(parts, str) else "\n\n".join(part for part in parts if part)
-    return Markup(_markdown.render(text))  # raw HTML in it is escaped
+    return Markup(_unbroken(_markdown.render(text)))  # raw HTML in it is escaped
 
 
 def sentence(text: str) -> Markup:
     """One line, without a paragraph around it."""
-    return Markup(_markdown.renderInline(" ".join(text.split())))  # raw HTML in it is escaped
+    return Markup(_unbroken(_markdown.renderInline(" ".join(text.split()))))  # raw HTML in it is escaped
+
+
+def _unbroken(html: str) -> str:
+    """No line begins with the sign of a percentage."""
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", html)

@@ -135,7 +135,6 @@ const dashArrays = { dash: "6 3", dot: "2 2", dashdot: "6 2 2 2", longdash: "9 3
 function keyEntry({ label, symbol, dash, colour }) {
   // What is no policy: a filling, a user's line. Policies have theirs in the bar above.
   const entry = document.createElement("span");
-  entry.style.cssText = "display:inline-flex;align-items:center;gap:.35em;margin:0 1em .2em 0;overflow-wrap:anywhere";
   const inked = colour ? shade(colour) : "currentColor";
   const shape = symbol.startsWith("square")
     ? `<rect x="2" y="2" width="18" height="10" fill="${inked}"/>`
@@ -151,7 +150,6 @@ function keyEntry({ label, symbol, dash, colour }) {
 function drawKey(figure, key) {
   const place = figure.querySelector(".key") ?? document.createElement("p");
   place.className = "key";
-  place.style.cssText = "font-size:.85rem;margin:.3rem 0 0;max-width:none";
   place.replaceChildren(...key.map(keyEntry));
   if (key.length) figure.querySelector("figcaption").append(place);
 }
@@ -206,7 +204,6 @@ async function drawVariant(figure, chart, variant) {
     box.className = "panel";
     const title = document.createElement("h4");
     title.textContent = cut(panel.title);
-    title.style.overflowWrap = "anywhere";
     const plot = document.createElement("div");
     box.append(...(panel.title ? [title, plot] : [plot]));
     place.append(box);

@@ -20,7 +20,9 @@ function chip(kind, name) {
     mark.dataset.mark = name;
     button.append(mark);
   }
-  button.append(name);
+  const label = document.createElement("span");
+  label.textContent = name;
+  button.append(label);
   button.dataset.name = name;
   button.title = "Click to show or hide; double-click for this one alone";
   button.addEventListener("click", () => {
