@@ -168,8 +168,12 @@ def test_emphasis_is_emphasis_and_no_line_breaks_off_in_a_sentence(page: Path) -
     """`**完。**接` stays as it stands, asterisks and all; and a line break in Chinese shows as a space."""
     text = prose(page)
     assert places(r"\*", text) == []
-    inline = [token.content for token in parsed(page.read_text(encoding="utf-8")) if token.type == "inline"]
-    assert [content for content in inline if "\n" in content] == []
+    inline = [token for token in parsed(page.read_text(encoding="utf-8")) if token.type == "inline"]
+    assert [token.content for token in inline if "\n" in token.content] == []
+    slanted = [
+        now.content for token in inline for before, now in pairwise(token.children or []) if before.type == "em_open"
+    ]
+    assert [words for words in slanted if re.search(f"[{HAN}]", words)] == [], "Chinese has no italics"
 
 
 def test_the_glossary_names_what_there_is_and_what_the_pages_say() -> None:
