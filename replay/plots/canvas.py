@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from math import ceil, floor, log10
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import matplotlib
-import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -31,34 +31,39 @@ DPI = 150
 TITLE_LETTERS = 9.5  # to the inch
 INK, FAINT, GRID = "#222222", "#777777", "#e3e3e3"
 DASHES: list[tuple[float, ...]] = [(), (6, 2), (4, 3), (2.5, 2.5), (1.3, 1.7), (6, 2, 1.3, 2), (4, 2, 1.3, 2, 1.3, 2)]
-LOOK: Any = {
-    **sns.axes_style("whitegrid"),
-    "axes.edgecolor": "#bbbbbb",
-    "axes.labelcolor": INK,
-    "axes.labelsize": 9,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.titlesize": 13,
-    "figure.titleweight": "bold",
-    "grid.color": GRID,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "svg.hashsalt": "replay",
-    "text.parse_math": False,  # a user may be called "$a$"
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-}
-
-
 SIZE: ContextVar[tuple[float | None, float | None]] = ContextVar("SIZE", default=(None, None))
+
+
+@cache
+def _settings() -> dict[str, Any]:
+    """The look of every figure."""
+    import seaborn as sns  # here: with pandas it takes a second, which who draws nothing need not wait for
+
+    return {
+        **sns.axes_style("whitegrid"),
+        "axes.edgecolor": "#bbbbbb",
+        "axes.labelcolor": INK,
+        "axes.labelsize": 9,
+        "axes.titlesize": 10,
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "figure.titlesize": 13,
+        "figure.titleweight": "bold",
+        "grid.color": GRID,
+        "legend.fontsize": 9,
+        "legend.frameon": False,
+        "svg.hashsalt": "replay",
+        "text.parse_math": False,  # a user may be called "$a$"
+        "xtick.labelsize": 8,
+        "ytick.labelsize": 8,
+    }
 
 
 @contextmanager
 def look(**settings: Any) -> Iterator[None]:
     """The settings under which figures are made and saved. Glyphs (of a user's name) that no font has are boxes."""
-    chosen: Any = {**LOOK, "font.family": families(), **settings}
+    chosen: Any = {**_settings(), "font.family": families(), **settings}
     with matplotlib.rc_context(chosen), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield

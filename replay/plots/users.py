@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import polars as pl
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from replay.metrics.groups import NO_USER
@@ -18,6 +17,8 @@ MOST_USERS, ACROSS = 16, 4
 @plots.register("users")
 def users(view: View) -> Figure:
     """A row for each user (those with the most requests), a mark for each policy; unserved users keep their row."""
+    import seaborn as sns  # with pandas it takes a second, which who draws nothing need not wait for
+
     counts = (
         view.requests.filter(pl.col("cell") == view.arms[0].names[0])
         .group_by(pl.col("user").fill_null(NO_USER))
