@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 UNDEFINED = "–"  # noqa: RUF001  # a dash, not a minus: nothing is there
 MINUS = "−"  # noqa: RUF001  # a true minus
 
@@ -89,13 +91,14 @@ def span(low: float, high: float) -> str:
 
 
 def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 2) -> str:
-    """Plain text in columns, for a terminal."""
-    widths = [max(len(line[place]) for line in (heads, *rows)) for place in range(len(heads))]
+    """Plain text in columns, for a terminal: a Chinese character takes two."""
+    widths = [max(cell_len(line[place]) for line in (heads, *rows)) for place in range(len(heads))]
 
     def line(cells: Sequence[str]) -> str:
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True)]
         padded = (
-            cell.ljust(width) if place < words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            cell + blank if place < words else blank + cell
+            for place, (cell, blank) in enumerate(zip(cells, blanks, strict=True))
         )
         return "  ".join(padded).rstrip()
 
