@@ -28,7 +28,9 @@ SECONDS = pl.col("end") - pl.col("start")
 @metric("service_difference", unit="weighted tokens", table="backlogs", shape="one", better="lower", count=pl.len())
 def service_difference() -> pl.Expr:
     """the largest difference between what two users received since both have had requests waiting, while both still
-    have: over all pairs of users (of more than 32, those that ask for the most); not defined where no two ever had"""
+    have: over all pairs of users (of more than 32, those that ask for the most); not defined where no two ever had.
+    A request waits from due to its admission, and from an eviction to its next; at one instant, tokens count before
+    who waits changes, and admitted prompts after"""
     return pl.col("reached").max()
 
 

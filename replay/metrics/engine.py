@@ -20,8 +20,8 @@ def batch_size() -> pl.Expr:
 
 @metric("size_in_force", unit="slots", table="steps", shape="one")
 def size_in_force() -> pl.Expr:
-    """seconds of steps * the batch size in force in each / seconds of all steps: what a batch size that adapts was, on
-    average"""
+    """seconds of steps * the batch size in force in each / seconds of all steps, each from when arrivals were taken in:
+    what a batch size that adapts was, on average"""
     seconds = pl.col("end") - pl.col("start")
     return finite((seconds * pl.col("slots")).sum() / seconds.sum())
 
@@ -59,7 +59,8 @@ def scheduler_time() -> pl.Expr:
 
 @metric("pace", unit="ratio", table="steps", shape="one", better="lower")
 def pace() -> pl.Expr:
-    """seconds that the steps took / seconds that the engine's cost model gives them: over 1, the machine was slower"""
+    """seconds that the steps took (step_time) / seconds that the engine's cost model gives them: over 1, the machine
+    was slower; padding costs what its step computes, as prompt in one with prompts and else as decodes"""
     return finite((pl.col("end") - pl.col("launched")).sum() / pl.col("expected").sum())
 
 
@@ -106,7 +107,7 @@ for _bound in BOUNDS:
         "nothing": "in which nothing was refused",
         "policy": "in which a rule of the policy's own was the first to hold a request back",
     }.get(_bound, f"in which the {_bound} refused a request, before anything else did")
-    _bound_time.__doc__ = f"seconds of steps {_what} / seconds of all steps"
+    _bound_time.__doc__ = f"seconds of steps {_what} / seconds of all steps, each from when arrivals were taken in"
     _bound_steps.__doc__ = f"steps {_what} / all steps"
     metric(f"bound_by_{_bound}", unit="share", table="steps", shape="one")(_bound_time)
     metric(f"steps_bound_by_{_bound}", unit="share", table="steps", shape="one")(_bound_steps)
@@ -129,7 +130,7 @@ def _slot_share(seconds: pl.Expr) -> pl.Expr:
 @metric("slot_useful", unit="share", table="spans", shape="one", better="higher")
 def slot_useful() -> pl.Expr:
     """slot time that went into tokens of prompts and answers / slots * seconds of the run; the slots are those of the
-    largest batch size there can be"""
+    largest batch size there can be; of a prompt padded to the longest, its tokens' share of the time"""
     return _slot_share(OWN_SECONDS)
 
 

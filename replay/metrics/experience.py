@@ -19,9 +19,10 @@ COLUMNS = ("status", "due", "finished", "token_times", "padded", "goal_ttft", "g
 @metric("qoe", unit="index", better="higher")
 def qoe() -> pl.Expr:
     """for each request, 1 - S_delay / S_whole: token k is expected at due + goals.ttft_ms + (k - 1) /
-    goals.reading_tokens_per_s and is read at the later of its coming and one reading time after the token before;
-    S_delay sums how much later than expected each is read, S_whole the time from when each is expected to when the last
-    is read; 1 if none is late, 0 for a request that ended without its answer; needs both goals"""
+    goals.reading_tokens_per_s and is read at the later of its coming (its delivery, where a mode delivers a batch's
+    answers together) and one reading time after the token before; S_delay sums how much later than expected each is
+    read, S_whole the time from when each is expected to when the last is read; 1 if none is late, 0 for a request that
+    ended without its answer; needs both goals"""
     return pl.struct(COLUMNS).map_batches(
         lambda rows: pl.Series(experienced(rows.struct.unnest()), dtype=pl.Float64, nan_to_null=True),
         return_dtype=pl.Float64,

@@ -25,7 +25,7 @@ def _user_slowdowns() -> pl.Expr:
 @metric("jain", unit="index", shape="one", better="higher", grouped=False, count=_user_slowdowns().count())
 def jain() -> pl.Expr:
     """(sum x)^2 / (n * sum x^2) over the users' mean slowdowns x: 1 is even, 1/n is one user bearing it all. Users
-    without a completed request have no slowdown; unserved_users counts them"""
+    without a completed request have no slowdown; unserved_users counts them; requests without a user count for none"""
     users = _user_slowdowns()
     return finite(users.sum().pow(2) / (users.count() * users.pow(2).sum()))
 

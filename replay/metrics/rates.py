@@ -58,7 +58,7 @@ for _status in STATUSES:
 
 @metric("output_throughput", unit="tokens/s", shape="one", better="higher", count=COMPLETED.sum())
 def output_throughput() -> pl.Expr:
-    """tokens of completed answers / seconds of the whole run"""
+    """tokens of completed answers / seconds of the whole run, from the first due to the last event"""
     return _rate(pl.col("generated_tokens"), "cell_start", "cell_end")
 
 
@@ -110,7 +110,7 @@ def good() -> pl.Expr:
 @metric("goodput", unit="share", shape="one", better="higher")
 def goodput() -> pl.Expr:
     """requests that completed and met every goal (`<=`; TTFT by ttft_delivered, as the client sees it) / all requests;
-    whatever did not complete counts as bad"""
+    whatever did not complete counts as bad, and a goal for tpot is met by an answer of one token"""
     return good().mean()
 
 

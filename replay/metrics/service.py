@@ -36,7 +36,8 @@ def weights(service: Service) -> dict[str, pl.Expr]:
 @metric("service", unit="weighted tokens", shape="one", count=pl.col("admitted").count())
 def service() -> pl.Expr:
     """service.prompt * prompt tokens of the requests admitted, without those found in a prefix cache + service.output *
-    tokens of answers; tokens that are computed again do not count"""
+    tokens of answers; tokens that are computed again do not count. A prompt is received when its request is first
+    admitted, a token of an answer when it was computed"""
     return GIVEN.sum()
 
 

@@ -16,7 +16,7 @@ RESIDENCE = ("due", "admitted", "ended", "cell_end", "status", "urgency", "held_
 @metric("starvation_age", unit="s", better="lower")
 def starvation_age() -> pl.Expr:
     """for each request, the longest time without a token: from due, or from its last token, to its next or, without its
-    whole answer, to when it ended or the cell did"""
+    whole answer, to when it ended or the cell did; not defined for skipped ones"""
     first = (pl.coalesce("first_token", LEFT) - pl.col("due")).round(9)
     between = pl.col("token_times").list.diff(null_behavior="drop").list.max().round(9)
     after = pl.when(pl.col("status") != "completed").then((LEFT - pl.col("token_times").list.last()).round(9))

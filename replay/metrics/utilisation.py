@@ -38,7 +38,9 @@ def _run_rate(amounts: str) -> pl.Expr:
 
 @metric("mfu", unit="share", table="steps", better="higher")
 def mfu() -> pl.Expr:
-    """for each step, model FLOP of its own tokens / its seconds / the arithmetic ceiling; padding is no useful work"""
+    """for each step, model FLOP of its own tokens / its seconds / the arithmetic ceiling; padding is no useful work.
+    FLOP: 2 for each number in the layers' matrices and token, 2 for each in the logits' matrix and token of an answer,
+    and 4 for each layer, head, its width, and pair of a token and one that it attends to"""
     return finite(pl.col("flops") / pl.col("busy") / pl.col("arithmetic_ceiling"))
 
 
@@ -56,8 +58,9 @@ def mfu_run() -> pl.Expr:
 
 @metric("mbu", unit="share", table="steps", better="higher")
 def mbu() -> pl.Expr:
-    """for each step, the fewest bytes that it must move (weights once, keys and values of its context, new ones) / its
-    seconds / the memory bandwidth"""
+    """for each step, the fewest bytes that it must move / its seconds / the memory bandwidth, the higher of those
+    measured in reading and in copying. Bytes: the layers' matrices once, the logits' if any token of an answer comes of
+    it, and keys and values of its context, read, and of its own tokens, written; none of padding"""
     return finite(pl.col("traffic") / pl.col("busy") / pl.col("bandwidth_ceiling"))
 
 

@@ -37,15 +37,17 @@ WINDOWS = pl.Schema(
 @metric("windowed_difference", unit="weighted tokens/s", table="windows", better="lower")
 def windowed_difference() -> pl.Expr:
     """for each window, the sum over users of min(the most that a user received - what this one received, its demand -
-    what it received), a second; the demand is what its requests lacked when the window began and those due within ask
-    for; not defined for fewer than two users with demand"""
+    what it received), a second; the demand is what its requests lacked when the window began, of those that had not
+    left, and what those due within ask for; not defined for fewer than two users with demand. Windows last
+    service.window_s (unset: a tenth of what the middle one of a trace's cells takes, 60 s at most), begin a tenth of
+    that apart from the first due on, and end within the run; requests without a user count in none"""
     return pl.col("difference")
 
 
 @metric("service_jain", unit="index", table="windows", better="higher")
 def service_jain() -> pl.Expr:
-    """for each window, (sum x)^2 / (n * sum x^2) over the service x of the n users with demand in it; not defined for
-    fewer than two of them, or where none was served"""
+    """for each window, (sum x)^2 / (n * sum x^2) over the service x of the n users with demand in it (windows and
+    demand as of windowed_difference); not defined for fewer than two of them, or where none was served"""
     return pl.col("jain")
 
 

@@ -53,9 +53,10 @@ def _service_in_words(findings: Findings, trace: str) -> str:
         return f"{told}."
     length = duration(round(windows["end"][0] - windows["start"][0], 6))
     return (
-        f"{told}. The others are of windows of {length}, over the users who wanted anything in them. *Short*: how much "
-        "less users got than the best served, as far as they wanted it. *Off the fair shares*: the part of all service "
-        "by which users differ from their max-min fair shares of it."
+        f"{told}. The others are of windows of {length}, each begun a tenth of that after the one before, over the "
+        "users who wanted anything in them. *Short*: how much less users got than the best served, as far as they "
+        "wanted it. *Off the fair shares*: the part of all service by which users differ from their max-min fair "
+        "shares of it."
     )
 
 
