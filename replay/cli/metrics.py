@@ -65,11 +65,9 @@ def by_theme() -> dict[str, list[Metric]]:
 
 def statistics(entry: Metric) -> str:
     """Under which names its values are filed."""
-    from replay.metrics.statistics import PERCENTILES, percentile_name
+    from replay.metrics.statistics import DISTRIBUTION
 
-    if entry.shape == "one":
-        return entry.statistic
-    return ", ".join(["n", "mean", "min", *map(percentile_name, PERCENTILES), "max"])
+    return entry.statistic if entry.shape == "one" else ", ".join(DISTRIBUTION)
 
 
 def _told(entry: Metric) -> list[str]:

@@ -45,6 +45,11 @@ class Parting:
     def first(self) -> float | None:
         return next((factor for factor, policies in self.apart.items() if policies), None)
 
+    @property
+    def words(self) -> str:
+        """`policies part from 2x on`."""
+        return "policies cannot be told apart" if self.first is None else f"policies part from {self.first:g}x on"
+
 
 def loads_of(traces: Sequence[Trace]) -> list[Loads]:
     """The traces that were replayed at more than one load, whatever else was varied."""
@@ -54,6 +59,11 @@ def loads_of(traces: Sequence[Trace]) -> list[Loads]:
             others = [f"{name} {fact}" for name, fact in trace.variant.items() if name != "load"]
             families.setdefault(" ".join([trace.origin, *others]), {})[float(trace.variant["load"])] = trace.name
     return [Loads(name, dict(sorted(found.items()))) for name, found in families.items() if len(found) > 1]
+
+
+def loads_from(traces: Sequence[Trace], lowest: str) -> Loads | None:
+    """The loads of which this trace is the lowest: a picture of them all is drawn once, with it."""
+    return next((loads for loads in loads_of(traces) if next(iter(loads.traces.values())) == lowest), None)
 
 
 def parted(contrast: Contrast) -> bool:

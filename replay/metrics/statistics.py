@@ -42,6 +42,10 @@ def distribution(values: pl.Expr) -> dict[str, pl.Expr]:
     }
 
 
+DISTRIBUTION = ("n", "mean", "min", *map(percentile_name, PERCENTILES), "max")
+"""The names of what `distribution` says."""
+
+
 def finite(values: pl.Expr) -> pl.Expr:
     """The values, null where they are not a number: a division by zero is "not defined"."""
     return pl.when(values.is_finite()).then(values)

@@ -5,7 +5,8 @@ A request without a first token has no height; it stands in a lane above, so tha
 
 from __future__ import annotations
 
-from math import inf, nan
+from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import polars as pl
@@ -80,21 +81,24 @@ def _panel(axes: Axes, view: View, setting: str, shown: dict[str, pl.DataFrame],
         style: dict[str, Any] = {"color": colours[policy], "marker": view.marker(policy), "linestyle": ""}
         axes.plot(marks["due"], marks["ttft"], **style, markersize=3.2, markeredgewidth=0, alpha=0.4)
     for policy, rows in shown.items():  # above all marks
-        line = medians(rows, stretch)
+        line = stretches(rows, stretch, {"ttft": 50.0})
         axes.plot(line["due"], line["ttft"], color=colours[policy], linewidth=thickness[policy], alpha=0.9)
     if not any(rows["ttft"].count() for rows in shown.values()):
         no_data(axes, text="no request got a token" if any(len(rows) for rows in shown.values()) else "no data")
 
 
-def medians(rows: pl.DataFrame, stretch: int) -> pl.DataFrame:
-    """Of each `stretch` of consecutive arrivals the median TTFT, at the middle of their due times. Who got no token
-    counts as slower than all others: NaN, a gap in the line, where that is the median."""
-    place = pl.int_range(pl.len()) // stretch
-    last = pl.max_horizontal(pl.len() // stretch - 1, 0)  # a short rest is one with the stretch before
-    medians = rows.group_by(pl.min_horizontal(place, last).alias("place"), maintain_order=True).agg(
-        percentile(pl.col("due"), 50).alias("due"), percentile(pl.col("ttft").fill_null(inf), 50).alias("ttft")
+def stretches(rows: pl.DataFrame, length: int, percents: Mapping[str, float]) -> pl.DataFrame:
+    """Of each `length` of consecutive arrivals (columns `due` and `ttft`) the middle of their due times, and
+    percentiles of TTFT under the names that they are given. Who got no token counts as slower than all others: null,
+    a gap in a line, where that is what is asked for."""
+    place = pl.int_range(pl.len()) // length
+    last = max(len(rows) // length - 1, 0)  # a short rest is one with the stretch before
+    ttft = pl.col("ttft").fill_null(inf)
+    found = rows.group_by(pl.min_horizontal(place, last).alias("place"), maintain_order=True).agg(
+        percentile(pl.col("due"), 50).alias("due"),
+        *(percentile(ttft, percent).alias(name) for name, percent in percents.items()),
     )
-    return medians.select("due", pl.when(pl.col("ttft").is_finite()).then("ttft").otherwise(nan).alias("ttft"))
+    return found.select("due", *(pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in percents))
 
 
 def _limits(axes: Axes, shown: Shown, lanes: int) -> None:

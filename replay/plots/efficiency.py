@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from replay.metrics.arms import Arm
 from replay.plots.canvas import figure
-from replay.plots.plane import Spot, arms_legend, draw_arms, scale_both, spot, swept
+from replay.plots.plane import against_throughput, arms_legend, draw_arms, scale_both, swept
 from replay.plots.registry import plots
 from replay.plots.view import View
 
@@ -26,12 +25,15 @@ def efficiency(view: View) -> Figure | None:
         return None
     made = figure("Fairness between users against throughput: which policy is even, and at what cost", 10.6, 5.2)
     even, worst = made.subplots(1, 2)
-    indices = _spots(view, lambda arm: view.values.repeats(arm, "jain", "value"))
+    indices = against_throughput(view, view.arms, lambda arm: view.values.repeats(arm, "jain", "value"))
     scale_both(even, indices.values(), "Jain index of the users' mean slowdowns")
     draw_arms(even, view, indices)
     even.set_title("How evenly users are slowed down\n(upper right is better)")
-    _index_axis(even, [value for one in indices.values() for value in one.all_up])
-    slowdowns = _spots(view, lambda arm: _worst(view, arm))
+    if indices:
+        even.set_ylim(*index_limits([value for one in indices.values() for value in one.all_up]))
+        even.axhline(1.0, color="#bbbbbb", linewidth=0.8, zorder=0)
+    slowest = worst_slowdowns(view)
+    slowdowns = against_throughput(view, view.arms, lambda arm: slowest[arm])
     scale_both(worst, slowdowns.values(), "mean slowdown of that user, times")
     draw_arms(worst, view, slowdowns)
     worst.set_title("How the user fares who is slowed down the most\n(lower right is better)")
@@ -39,21 +41,16 @@ def efficiency(view: View) -> Figure | None:
     return made
 
 
-def _spots(view: View, height: Callable[[Arm], Sequence[float]]) -> dict[Arm, Spot]:
-    found = {arm: spot(view.values.repeats(arm, "output_throughput", "value"), height(arm)) for arm in view.arms}
-    return {arm: one for arm, one in found.items() if one is not None}
-
-
-def _worst(view: View, arm: Arm) -> list[float]:
+def worst_slowdowns(view: View) -> Mapping[Arm, list[float]]:
     """The largest of the users' mean slowdowns, in each repeat that has one."""
-    known = view.rows(arm).drop_nulls(["user", "slowdown"])
-    means = known.group_by("repeat", "user").agg(pl.col("slowdown").mean())
-    return means.group_by("repeat").agg(pl.col("slowdown").max()).sort("repeat")["slowdown"].to_list()
+    known = view.requests.select("cell", "user", "slowdown").drop_nulls()
+    means = known.group_by("cell", "user").agg(pl.col("slowdown").mean())
+    found = dict(means.group_by("cell").agg(pl.col("slowdown").max()).iter_rows())
+    return {arm: [found[name] for name in arm.names if name in found] for arm in view.arms}
 
 
-def _index_axis(axes: Axes, values: Sequence[float]) -> None:
+def index_limits(values: Sequence[float]) -> tuple[float, float]:
     """From below the lowest index to 1, which is even: most lie near to it, so that an axis from zero shows nothing."""
-    if values:
-        room = ROOM * max(1 - min(values), 0.05)
-        axes.set_ylim(max(min(values) - room, 0.0), 1 + room)
-        axes.axhline(1.0, color="#bbbbbb", linewidth=0.8, zorder=0)
+    lowest = min(values, default=0.0)
+    room = ROOM * max(1 - lowest, 0.05)
+    return max(lowest - room, 0.0), 1 + room

@@ -16,20 +16,20 @@ from replay.metrics.arms import Arm
 from replay.plots.canvas import FAINT, figure, mark, no_data
 from replay.plots.plane import (
     CLEAR,
+    LATENCIES,
     Spot,
     arms_legend,
     draw,
+    families,
     fills,
     name_invalid,
-    numbers,
     scale_both,
-    spot,
     swept_value,
+    tails,
 )
 from replay.plots.registry import plots
 from replay.plots.view import View
 
-PANELS = (("ttft", "TTFT p95, ms"), ("tpot", "TPOT p95, ms"), ("e2e", "end-to-end p95, ms"))
 DOMINATED = 0.25  # how much of a mark is seen whose size is not worth having
 BEYOND: dict[str, Any] = {"color": "#d9d9d9", "linewidth": 7, "solid_capstyle": "round", "solid_joinstyle": "round"}
 """The frontier of all policies and modes together, under the marks."""
@@ -40,13 +40,13 @@ NEAR = (0.045, 0.05)  # shares of the panel that a size's label takes up
 @plots.register("frontier")
 def frontier(view: View) -> Figure | None:
     """A line for each policy and mode through the sizes that no other beats. None where no number was swept."""
-    arms = [arm for family in _families(view) for arm in family]
+    arms = [arm for family in families(view.arms) for arm in family]
     if not arms:
         return None
     names = dict.fromkeys(arm.variant.rpartition("=")[0] for arm in arms)
     title = f"The frontier of throughput and latency over {', '.join(names)} (lower right is better)"
     made = figure(title, 13.0, 5.4)
-    for axes, (metric, label) in zip(made.subplots(1, len(PANELS)), PANELS, strict=True):
+    for axes, (metric, label) in zip(made.subplots(1, len(LATENCIES)), LATENCIES, strict=True):
         _panel(axes, view, metric, label)
     entries = [
         mark(f"frontier of a policy and mode; numbers: {', '.join(names)}", linestyle="-", marker="", color=FAINT),
@@ -68,18 +68,9 @@ def on_frontier(spots: Mapping[Arm, Spot]) -> list[Arm]:
     return sorted((arm for arm, one in spots.items() if not beaten(one)), key=lambda arm: spots[arm].place)
 
 
-def _families(view: View) -> list[list[Arm]]:
-    """The arms of each policy and mode of which more than one number was swept."""
-    found: dict[tuple[str, str], list[Arm]] = {}
-    for arm in view.arms:
-        if numbers(arm):
-            found.setdefault((arm.mode, arm.policy), []).append(arm)
-    return [family for family in found.values() if len(family) > 1]
-
-
 def _panel(axes: Axes, view: View, metric: str, label: str) -> None:
-    families = [_spots(view, family, metric) for family in _families(view)]
-    spots = {arm: one for family in families for arm, one in family.items()}
+    found = [tails(view, family, metric) for family in families(view.arms)]
+    spots = {arm: one for family in found for arm, one in family.items()}
     scale_both(axes, spots.values(), label)
     if not spots:
         no_data(axes)
@@ -88,7 +79,7 @@ def _panel(axes: Axes, view: View, metric: str, label: str) -> None:
     if len(overall) > 1:
         axes.plot(*zip(*(spots[arm].place for arm in overall), strict=True), zorder=0, **BEYOND)
     filled, labelled = fills(view), []
-    for family in families:
+    for family in found:
         front = on_frontier(family)
         if len(front) > 1:
             colour = view.colour(front[0].policy)
@@ -98,15 +89,6 @@ def _panel(axes: Axes, view: View, metric: str, label: str) -> None:
         labelled += front
     _label(axes, view, spots, [*overall, *(arm for arm in labelled if arm not in overall)])
     name_invalid(axes, spots)
-
-
-def _spots(view: View, family: Sequence[Arm], metric: str) -> dict[Arm, Spot]:
-    found = {}
-    for arm in family:
-        latencies = [1000 * value for value in view.values.repeats(arm, metric, "p95")]
-        if (one := spot(view.values.repeats(arm, "output_throughput", "value"), latencies)) is not None:
-            found[arm] = one
-    return found
 
 
 def _label(axes: Axes, view: View, spots: Mapping[Arm, Spot], front: Sequence[Arm]) -> None:

@@ -23,7 +23,7 @@ from replay.errors import ExperimentError
 from replay.metrics.arms import Arm, arms
 from replay.metrics.metric import Metric, metrics
 from replay.metrics.notation import number, percent, whole
-from replay.metrics.statistics import PERCENTILES, percentile_name
+from replay.metrics.statistics import DISTRIBUTION
 from replay.plots.canvas import FAINT, INK, figure, legend, mark, panels, rows_of
 from replay.plots.options import Option
 from replay.plots.registry import plots
@@ -111,9 +111,7 @@ def every_policy(view: View) -> View:
 
 def statistics_of(entry: Metric) -> list[str]:
     """What may be asked of a metric, the usual one first."""
-    if entry.shape == "one":
-        return [entry.statistic]
-    return ["mean", "min", *(percentile_name(percent) for percent in PERCENTILES), "max"]
+    return [entry.statistic] if entry.shape == "one" else [name for name in DISTRIBUTION if name != "n"]
 
 
 def title(entry: Metric, statistic: str) -> str:
@@ -175,7 +173,7 @@ def _map(axes: Axes, view: View, entry: Metric, statistic: str) -> None:
     axes.set_title(title(entry, statistic) + better, size=9)
     values = {arm: view.values.value(arm, entry.name, statistic) for arm in view.arms}
     judged = {arm: value for arm, value in values.items() if value is not None and not arm.mark}
-    shades, ends = _shades(entry, judged), _ends(entry, judged)
+    shades, ends = merits(entry, judged), _ends(entry, judged)
     colours = np.full((len(view.policies), len(view.settings), 4), to_rgba(EMPTY))
     for column, setting in enumerate(view.settings):
         for row, policy in enumerate(view.policies):
@@ -199,8 +197,9 @@ def _write(axes: Axes, row: int, column: int, text: str, colour: str, **style: A
     axes.text(column, row, text, color=colour, ha="center", va="center", size=7.5, **style)
 
 
-def _shades(entry: Metric, judged: Mapping[Arm, float]) -> dict[Arm, float]:
-    """The place of each arm among the colours: 1 is the best, or the highest where neither is better."""
+def merits(entry: Metric, judged: Mapping[Arm, float]) -> dict[Arm, float]:
+    """From 0, the worst, to 1, the best, or the highest where neither is better; by ratio where values span more than
+    fourfold. All alike: a half."""
     low, high = min(judged.values(), default=0.0), max(judged.values(), default=0.0)
     if low == high:
         return dict.fromkeys(judged, 0.5)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from replay.metrics.arms import arms
-from replay.metrics.loads import Loads, Parting, find_partings, loads_of
+from replay.metrics.loads import Loads, Parting, find_partings, loads_from
 from replay.plots.canvas import INK, figure, legend, mark, no_data, scale
 from replay.plots.registry import plots
 from replay.plots.view import INVALID, View
@@ -24,7 +24,7 @@ PARTS: dict[str, Any] = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1.
 @plots.register("loads")
 def loads(view: View) -> Figure | None:
     """A column for each setting, mean above p99. None for a trace of one load, and for all loads but the first."""
-    found = next((one for one in loads_of(view.run.traces) if next(iter(one.traces.values())) == view.trace), None)
+    found = loads_from(view.run.traces, view.trace)
     if found is None:
         return None
     everything, seed = arms(view.run), int(view.run.manifest.get("seed") or 0)
@@ -60,7 +60,7 @@ def loads(view: View) -> Figure | None:
                 no_data(axes)
             _axes(axes, found, partings.get(setting))
             if row == 0:
-                axes.set_title(_title(setting, partings.get(setting)))
+                axes.set_title(f"{setting}\n{partings[setting].words}" if setting in partings else setting)
             scale(axes, "y", heights, label if column == 0 else "")
         for axes in grid[-1]:
             axes.set_xlabel("load: times the trace's mean rate (log scale)")
@@ -98,12 +98,3 @@ def _axes(axes: Axes, found: Loads, parting: Parting | None) -> None:
     axes.set_xlim(factors[0] / room, factors[-1] * room)
     if parting is not None and parting.first is not None:
         axes.axvline(parting.first, zorder=0, **PARTS)
-
-
-def _title(setting: str, parting: Parting | None) -> str:
-    """The setting, and from where on its policies part."""
-    if parting is None:
-        return setting
-    if parting.first is None:
-        return f"{setting}\npolicies cannot be told apart"
-    return f"{setting}\npolicies part from {parting.first:g}x on"

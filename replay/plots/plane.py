@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from replay.metrics.arms import Arm
 from replay.plots.canvas import FAINT, INK, legend, mark, no_data, scale
 from replay.plots.view import INVALID, View
 
+LATENCIES = (("ttft", "TTFT p95, ms"), ("tpot", "TPOT p95, ms"), ("e2e", "end-to-end p95, ms"))
+"""A panel each, against throughput: metrics, and what stands at their axes."""
 FILLS = ("none", "left", "full", "bottom", "top", "right")
 """How a policy's marker is filled, by mode: hollow, half, full."""
 MARK: dict[str, Any] = {"marker": "o", "markersize": 7, "markeredgewidth": 1.2}
@@ -41,6 +43,33 @@ def spot(across: Sequence[float], up: Sequence[float]) -> Spot | None:
     if not across or not up:
         return None
     return Spot(sum(across) / len(across), sum(up) / len(up), across, up)
+
+
+def spots_of(
+    arms: Iterable[Arm], across: Callable[[Arm], Sequence[float]], up: Callable[[Arm], Sequence[float]]
+) -> dict[Arm, Spot]:
+    """Where each arm stands that has both figures, which are given by repeat."""
+    found = {arm: spot(across(arm), up(arm)) for arm in arms}
+    return {arm: one for arm, one in found.items() if one is not None}
+
+
+def against_throughput(view: View, arms: Iterable[Arm], up: Callable[[Arm], Sequence[float]]) -> dict[Arm, Spot]:
+    """Output tokens/s across."""
+    return spots_of(arms, lambda arm: view.values.repeats(arm, "output_throughput", "value"), up)
+
+
+def tails(view: View, arms: Iterable[Arm], metric: str) -> dict[Arm, Spot]:
+    """The 95th percentile of a latency, in ms, against throughput."""
+    return against_throughput(view, arms, lambda arm: [1000 * one for one in view.values.repeats(arm, metric, "p95")])
+
+
+def families(arms: Iterable[Arm]) -> list[list[Arm]]:
+    """The arms of each mode and policy of which more than one number was swept."""
+    found: dict[tuple[str, str], list[Arm]] = {}
+    for arm in arms:
+        if numbers(arm):
+            found.setdefault((arm.mode, arm.policy), []).append(arm)
+    return [family for family in found.values() if len(family) > 1]
 
 
 def fills(view: View) -> dict[str, str]:

@@ -16,14 +16,13 @@ from replay.experiment.faults import Faults
 from replay.experiment.options import validate
 from replay.metrics import metrics
 from replay.metrics.groups import BREAKDOWNS
-from replay.metrics.statistics import PERCENTILES, percentile_name
+from replay.metrics.statistics import DISTRIBUTION
 from replay.registry import nearest
 from replay.reproduce.arms import Arm, arms_of
 from replay.reproduce.document import Claim, Document, Ours, Paper, Quantity, statistic_of
 from replay.reproduce.orders import Entry, Term, check_order, entries
 from replay.traces.generating.specification import checked_spec
 
-DISTRIBUTION = ("n", "mean", "min", *map(percentile_name, PERCENTILES), "max")
 ONLY = ""  # the name of a workload that is the only one
 
 

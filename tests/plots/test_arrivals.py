@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 from pictures import drawn, one_request, view, words
 from runs import cell_entry, request_row, write_manifest, write_tables
 
-from replay.plots.arrivals import MOST_MARKS, medians
+from replay.plots.arrivals import MOST_MARKS, stretches
 from replay.plots.view import KNOWN
 
 
@@ -44,13 +44,11 @@ def test_marks_are_requests_and_lanes_those_without_a_token(tmp_path: Path) -> N
 
 def test_the_median_counts_who_got_no_token_as_the_slowest() -> None:
     rows = pl.DataFrame({"due": [0.0, 1, 2, 3, 4, 5, 6], "ttft": [10.0, 30, 20, 5, None, None, 7]})
-    found = medians(rows, 3)  # the seventh is one with the second three
+    found = stretches(rows, 3, {"ttft": 50.0})  # the seventh is one with the second three
     assert found["due"].to_list() == [1.0, 4.5]
-    first, second = found["ttft"].to_list()
-    assert first == 20.0
-    assert second != second, "of 5, 7 and two that got none, the middle is none"
-    assert medians(rows, 8)["ttft"].to_list() == [20.0], "5, 7, 10, 20, 30 and two that got none"
-    assert medians(rows.clear(), 3).is_empty()
+    assert found["ttft"].to_list() == [20.0, None], "of 5, 7 and two that got none, the middle is none"
+    assert stretches(rows, 8, {"ttft": 50.0})["ttft"].to_list() == [20.0], "5, 7, 10, 20, 30 and two that got none"
+    assert stretches(rows.clear(), 3, {"ttft": 50.0}).is_empty()
 
 
 def test_of_many_requests_the_same_are_marked_under_each_policy_and_it_says_so(tmp_path: Path) -> None:

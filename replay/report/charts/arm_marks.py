@@ -11,7 +11,7 @@ from typing import Any
 
 from replay.metrics.arms import Arm
 from replay.metrics.notation import number, plural, several
-from replay.plots.plane import Spot, fills, numbers, spot, swept_value
+from replay.plots.plane import Spot, families, fills, swept_value
 from replay.plots.view import View
 from replay.report.charts.chart import Key, of_arm, rounded, whose, written
 
@@ -48,21 +48,11 @@ def of_values(view: View, name: str, metric: str, statistic: str, unit: str, sca
     return Told(name, lambda arm: [scale * value for value in view.values.repeats(arm, metric, statistic)], unit)
 
 
-def spots_of(view: View, across: Told, up: Told) -> dict[Arm, Spot]:
-    """Where each arm stands that has both figures."""
-    found = {arm: spot(across.repeats(arm), up.repeats(arm)) for arm in view.arms}
-    return {arm: one for arm, one in found.items() if one is not None}
-
-
 def arm_marks(view: View, spots: Mapping[Arm, Spot], told: Sequence[Told]) -> list[dict[str, Any]]:
     """A line through the swept sizes of each policy and mode, then a mark for each arm, which says all that is `told`
     when hovered over."""
     filled = {mode: FILLINGS[fill] for mode, fill in fills(view).items()}
-    families: dict[tuple[str, str], list[Arm]] = {}
-    for arm in spots:
-        if numbers(arm):
-            families.setdefault((arm.mode, arm.policy), []).append(arm)
-    lines = [_line(family, spots) for family in families.values() if len(family) > 1]
+    lines = [_line(family, spots) for family in families(spots)]
     labels, alike = _labels(spots), _alike(spots)
     return lines + [_mark(arm, spots, filled[arm.mode], labels.get(arm), told, alike[arm]) for arm in spots]
 

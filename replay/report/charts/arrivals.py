@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from replay.metrics.arms import Arm
-from replay.metrics.statistics import percentile
+from replay.plots.arrivals import stretches
 from replay.plots.view import View
-from replay.report.charts.chart import Chart, Panel, axis, charts, empty, of_arm, rounded
+from replay.report.charts.chart import Chart, Panel, axis, by_mode, charts, of_arm, rounded
 from replay.report.findings import Findings
 
 MOST_MARKS = 300
@@ -37,10 +37,11 @@ def arrivals(view: View, findings: Findings) -> Chart | None:
     most = max(len(rows) for rows in found.values())
     note = "A line that climbs is a queue that grows; lower is better."
     stretch = max(-(-most // STRETCHES), FEWEST)
-    stretches = {arm: _stretches(rows, stretch) for arm, rows in found.items()} if most >= 2 * FEWEST else {}
-    variants = {"each request": _each(view, found, stretches)} if most <= MOST_MARKS else {}
-    if stretches:
-        variants |= {name: _panels(view, _lines(stretches, name), _layout(stretches, name)) for name in OF_STRETCH}
+    enough = most >= 2 * FEWEST
+    lines = {arm: stretches(rows, stretch, OF_STRETCH) for arm, rows in found.items()} if enough else {}
+    variants = {"each request": _each(view, found, lines)} if most <= MOST_MARKS else {}
+    if lines:
+        variants |= {name: by_mode(view, _lines(lines, name), _layout(lines, name)) for name in OF_STRETCH}
         note += f" Lines are of {stretch} consecutive arrivals (of each request: the median); a gap: no first token."
     if most <= MOST_MARKS and any(rows["ttft"].null_count() for rows in found.values()):
         note += " Crosses at the top never got a first token."
@@ -72,20 +73,12 @@ def _layout(found: Mapping[Arm, pl.DataFrame], values: str) -> dict[str, Any]:
     }
 
 
-def _panels(view: View, traces: Mapping[Arm, list[dict[str, Any]]], layout: dict[str, Any]) -> list[Panel]:
-    panels = []
-    for setting in view.settings:
-        data = [trace for arm, found in traces.items() if arm.setting == setting for trace in found]
-        panels.append(Panel(setting, data, layout | ({} if data else {"annotations": [empty()]}), setting))
-    return panels
-
-
-def _each(view: View, found: Mapping[Arm, pl.DataFrame], stretches: Mapping[Arm, pl.DataFrame]) -> list[Panel]:
+def _each(view: View, found: Mapping[Arm, pl.DataFrame], lines: Mapping[Arm, pl.DataFrame]) -> list[Panel]:
     """A mark for each request, and a thin line through the medians."""
     layout = _layout(found, "ttft")
     unserved = list(dict.fromkeys(arm.policy for arm, rows in found.items() if rows["ttft"].null_count()))
     lanes = _lanes(layout["yaxis"], len(unserved))
-    medians = _lines(stretches, "median")
+    medians = _lines(lines, "median")
     traces = {}
     for arm, rows in found.items():
         served, without = rows.drop_nulls("ttft"), rows.filter(pl.col("ttft").is_null())
@@ -93,7 +86,7 @@ def _each(view: View, found: Mapping[Arm, pl.DataFrame], stretches: Mapping[Arm,
         if len(without):
             traces[arm].append(_crosses(arm, without, lanes[unserved.index(arm.policy)]))
         traces[arm] += medians.get(arm, [])
-    return _panels(view, traces, layout)
+    return by_mode(view, traces, layout)
 
 
 def _lanes(height: dict[str, Any], lanes: int) -> list[float]:
@@ -129,19 +122,6 @@ def _crosses(arm: Arm, rows: pl.DataFrame, height: float) -> dict[str, Any]:
         marker={"size": 6, "symbol": "x-thin", "line": {"width": 1.4}},
         hovertemplate="%{customdata}, no first token<br>due at %{x:,.4~g} s",
     )
-
-
-def _stretches(rows: pl.DataFrame, stretch: int) -> pl.DataFrame:
-    """Of each stretch of consecutive arrivals the middle of their due times and some percentiles of TTFT. Who got no
-    token counts as slower than all others: null where that is what is asked for."""
-    last = max(len(rows) // stretch - 1, 0)  # a short rest is one with the stretch before
-    place = pl.min_horizontal(pl.int_range(pl.len()) // stretch, last).alias("place")
-    ttft = pl.col("ttft").fill_null(float("inf"))
-    found = [percentile(ttft, percent).alias(name) for name, percent in OF_STRETCH.items()]
-    medians = rows.group_by(place, maintain_order=True).agg(
-        percentile(pl.col("due"), 50).alias("due"), pl.col("ttft").null_count().alias("without"), *found
-    )
-    return medians.with_columns(pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in OF_STRETCH)
 
 
 def _lines(found: Mapping[Arm, pl.DataFrame], name: str) -> dict[Arm, list[dict[str, Any]]]:

@@ -130,6 +130,16 @@ def around(label: str, values: Sequence[float | None]) -> dict[str, Any]:
     return {"title": {"text": label}, "range": rounded([low - room, high + room or 1.0])}
 
 
-def empty() -> dict[str, Any]:
-    """An annotation where nothing is to be drawn."""
-    return {"text": "no data", "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
+def laid_out(layout: dict[str, Any], data: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A panel's layout, which says so where nothing is drawn."""
+    nothing = {"text": "no data", "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
+    return layout if data else layout | {"annotations": [nothing]}
+
+
+def by_mode(view: View, traces: Mapping[Arm, Sequence[dict[str, Any]]], layout: dict[str, Any]) -> list[Panel]:
+    """A panel for each mode, with what is drawn of its arms; all have the same axes."""
+    panels = []
+    for setting in view.settings:
+        data = [trace for arm, found in traces.items() if arm.setting == setting for trace in found]
+        panels.append(Panel(setting, data, laid_out(layout, data), setting))
+    return panels

@@ -8,7 +8,7 @@ import polars as pl
 
 from replay.metrics.arms import Arm
 from replay.plots.view import View
-from replay.report.charts.chart import MOST_POINTS, Chart, Panel, axis, charts, empty, of_arm, rounded
+from replay.report.charts.chart import MOST_POINTS, Chart, Panel, axis, by_mode, charts, of_arm, rounded
 from replay.report.findings import Findings
 
 METRICS = {
@@ -59,15 +59,12 @@ def _panels(view: View, by_arm: Mapping[Arm, pl.DataFrame], name: str, metric: s
     layout = {"xaxis": axis(name if metric in RATIOS else f"{name}, ms", ends), "yaxis": share}
     what = "%{y:.3~p} take longer than %{x:,.4~g}" if tail else "%{y:.1%} within %{x:,.4~g}"
     unit = " times" if metric in RATIOS else " ms"
-    panels = []
-    for setting in view.settings:
-        data = [
-            of_arm(arm, x=x, y=y, mode="lines", line={"shape": "hv"}, hovertemplate=what + unit)
-            for arm, (x, y) in found.items()
-            if arm.setting == setting and x
-        ]
-        panels.append(Panel(setting, data, layout | ({} if data else {"annotations": [empty()]}), setting))
-    return panels
+    traces = {
+        arm: [of_arm(arm, x=x, y=y, mode="lines", line={"shape": "hv"}, hovertemplate=what + unit)]
+        for arm, (x, y) in found.items()
+        if x
+    }
+    return by_mode(view, traces, layout)
 
 
 def _curve(rows: pl.DataFrame, metric: str, scale: float, *, tail: bool) -> Curve:

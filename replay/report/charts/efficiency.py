@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import polars as pl
-
-from replay.metrics.arms import Arm
+from replay.plots.efficiency import index_limits, worst_slowdowns
+from replay.plots.plane import spots_of
 from replay.plots.view import View
-from replay.report.charts.arm_marks import Told, arm_marks, filling_key, of_values, spots_of
-from replay.report.charts.chart import Chart, Panel, around, axis, charts, empty, rounded, with_room
+from replay.report.charts.arm_marks import Told, arm_marks, filling_key, of_values
+from replay.report.charts.chart import Chart, Panel, around, axis, charts, laid_out, rounded, with_room
 from replay.report.findings import Findings
-
-ROOM = 0.15
-"""Of the span of Jain indices, below the lowest."""
 
 
 @charts.register("efficiency")
@@ -38,16 +32,8 @@ def efficiency(view: View, findings: Findings) -> Chart | None:
     )
 
 
-def worst_slowdowns(view: View) -> Mapping[Arm, list[float]]:
-    """The largest of the users' mean slowdowns, in each repeat that has one."""
-    known = view.requests.select("cell", "user", "slowdown").drop_nulls()
-    means = known.group_by("cell", "user").agg(pl.col("slowdown").mean())
-    found = dict(means.group_by("cell").agg(pl.col("slowdown").max()).iter_rows())
-    return {arm: [found[name] for name in arm.names if name in found] for arm in view.arms}
-
-
 def _panel(view: View, across: Told, up: Told, told: list[Told]) -> Panel:
-    spots = spots_of(view, across, up)
+    spots = spots_of(view.arms, across.repeats, up.repeats)
     heights = [value for one in spots.values() for value in one.all_up]
     height = with_room(axis("worst user's slowdown, times", heights)) if up.unit else _of_index(heights)
     layout = {
@@ -55,12 +41,9 @@ def _panel(view: View, across: Told, up: Told, told: list[Told]) -> Panel:
         "yaxis": height,
     }
     title = "who is slowed down the most" if up.unit else "how evenly users are slowed down"
-    return Panel(title, arm_marks(view, spots, told), layout | ({} if spots else {"annotations": [empty()]}))
+    marks = arm_marks(view, spots, told)
+    return Panel(title, marks, laid_out(layout, marks))
 
 
 def _of_index(values: list[float]) -> dict[str, object]:
-    """From below the lowest index to 1: most lie near to it, so that an axis from zero shows nothing."""
-    lowest = min(values, default=0.0)
-    room = ROOM * max(1 - lowest, 0.05)
-    ends = rounded([max(lowest - room, 0.0), 1 + room])
-    return {"title": {"text": "Jain index of the users' mean slowdowns"}, "range": ends}
+    return {"title": {"text": "Jain index of the users' mean slowdowns"}, "range": rounded(index_limits(values))}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 from typing import Any
 
 from replay.metrics import metrics
 from replay.metrics.arms import Arm
 from replay.metrics.notation import UNDEFINED, milliseconds, number, plural
+from replay.plots.heat_map import merits
 from replay.plots.view import View
 from replay.report.charts.chart import Chart, Panel, charts, rounded, written
 from replay.report.findings import Findings
@@ -47,13 +47,13 @@ def _panel(view: View, column: Column) -> Panel:
     policies = list(dict.fromkeys(policy for policy in view.policies if any(arm.policy == policy for arm in view.arms)))
     places = {(arm.policy, arm.setting): arm for arm in view.arms}
     grid = [[places.get((policy, setting)) for setting in view.settings] for policy in policies]
-    merits = _merits(view, column)
+    found = _merits(view, column)
     top = best(column, view.arms, view.values)
 
-    judged = [[arm if arm in merits else None for arm in row] for row in grid]
-    others = [[None if arm in merits else arm for arm in row] for row in grid]
+    judged = [[arm if arm in found else None for arm in row] for row in grid]
+    others = [[None if arm in found else arm for arm in row] for row in grid]
     data = [
-        _cells(view, column, judged, [[merits[arm] if arm else None for arm in row] for row in judged], "merit", top),
+        _cells(view, column, judged, [[found[arm] if arm else None for arm in row] for row in judged], "merit", top),
         _cells(view, column, others, [[0.5 if arm else None for arm in row] for row in others], "none", top),
     ]
     for trace in data:
@@ -98,19 +98,10 @@ def _layout(view: View, policies: list[str]) -> dict[str, Any]:
 
 
 def _merits(view: View, column: Column) -> dict[Arm, float]:
-    """From 0, the worst, to 1, the best, of the arms that can be judged; by ratio where values span more than fourfold.
-    All alike: a half."""
-    better = metrics[column.metric].better
+    """Of the arms that can be judged."""
+    entry = metrics[column.metric]
     found = {arm: value for arm in view.arms if arm.valid and (value := column.value(arm, view.values)) is not None}
-    if better is None or not found:
-        return {}
-    low, high = min(found.values()), max(found.values())
-    if low > 0 and high > 4 * low:
-        found = {arm: log(value) for arm, value in found.items()}
-        low, high = log(low), log(high)
-    span = high - low
-    shares = {arm: (value - low) / span if span else 0.5 for arm, value in found.items()}
-    return {arm: share if better == "higher" or not span else 1 - share for arm, share in shares.items()}
+    return merits(entry, found) if entry.better else {}
 
 
 def _text(view: View, column: Column, arm: Arm | None, top: str | None) -> str:

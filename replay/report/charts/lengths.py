@@ -9,7 +9,7 @@ from typing import Any
 from replay.metrics.arms import Arm
 from replay.plots.view import View
 from replay.report.breakdowns import group_sizes
-from replay.report.charts.chart import Chart, Panel, axis, charts, empty, of_arm, rounded, written
+from replay.report.charts.chart import Chart, Panel, axis, by_mode, charts, of_arm, rounded, written
 from replay.report.findings import Findings
 
 BREAKDOWNS = {"length": "output length", "user": "user", "priority": "priority", "class": "class"}
@@ -85,12 +85,8 @@ def _panels(
             "fixedrange": True,
         },
     }
-    panels = []
-    for setting in view.settings:
-        data = [_trace(arm, kind, by, groups, found[arm]) for arm in view.arms if arm.setting == setting]
-        drawn = [trace for trace in data if any(value is not None for value in trace["x"])]
-        panels.append(Panel(setting, drawn, layout | ({} if drawn else {"annotations": [empty()]}), setting))
-    return panels
+    known = {arm: values for arm, values in found.items() if any(value is not None for value in values)}
+    return by_mode(view, {arm: [_trace(arm, kind, by, groups, values)] for arm, values in known.items()}, layout)
 
 
 def _named(by: str, group: str) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from replay.metrics.arms import Arm
-from replay.metrics.loads import Loads, Parting, loads_of, partings
+from replay.metrics.loads import Loads, Parting, loads_from, partings
 from replay.plots.view import View
-from replay.report.charts.chart import Chart, Panel, axis, charts, empty, rounded, written
+from replay.report.charts.chart import Chart, Panel, axis, charts, laid_out, rounded, written
 from replay.report.findings import Findings
 
 FIGURES = {
@@ -29,7 +29,7 @@ Places = Mapping[tuple[str, str], Sequence[tuple[float, Arm]]]
 @charts.register("loads")
 def loads(view: View, findings: Findings) -> Chart | None:
     """A panel for each mode. None for a trace of one load, and for all loads but the first."""
-    found = next((one for one in loads_of(view.run.traces) if next(iter(one.traces.values())) == view.trace), None)
+    found = loads_from(view.run.traces, view.trace)
     if found is None:
         return None
     places: dict[tuple[str, str], list[tuple[float, Arm]]] = {}
@@ -65,9 +65,9 @@ def _panels(view: View, found: Loads, places: Places, apart: Mapping[str, Partin
         drawn = {key: line for key, line in lines.items() if key[0] == setting and line}
         parting = apart.get(setting)
         own = {"shapes": [_wall(parting.first)]} if parting and parting.first is not None else {}
-        own |= {} if drawn else {"annotations": [empty()]}
         traces = [_trace(policy, line, label) for (_, policy), line in drawn.items()]
-        panels.append(Panel(_title(setting, parting), traces, layout | own, setting))
+        title = f"{setting}: {parting.words}" if parting else setting
+        panels.append(Panel(title, traces, laid_out(layout | own, traces), setting))
     return panels
 
 
@@ -107,11 +107,3 @@ def _wall(factor: float) -> dict[str, Any]:
         "layer": "below",
         "line": {"color": "#8a8a8a", "width": 1, "dash": "dash"},
     }
-
-
-def _title(setting: str, parting: Parting | None) -> str:
-    if parting is None:
-        return setting
-    if parting.first is None:
-        return f"{setting}: policies cannot be told apart"
-    return f"{setting}: policies part from {parting.first:g}x on"

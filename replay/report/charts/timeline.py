@@ -11,7 +11,7 @@ import polars as pl
 from replay.metrics.arms import Arm
 from replay.metrics.service import Numbers
 from replay.plots.view import View
-from replay.report.charts.chart import MOST_POINTS, Chart, Panel, charts, empty, of_arm, rounded
+from replay.report.charts.chart import MOST_POINTS, Chart, Panel, by_mode, charts, of_arm, rounded
 from replay.report.findings import Findings
 from replay.results import Cell
 
@@ -122,11 +122,7 @@ def _panels(view: View, found: Mapping[Arm, Numbers], edges: Numbers, label: str
         "xaxis": {"title": {"text": "time since the trace began, s"}, "range": rounded([edges[0], edges[-1] + width])},
         "yaxis": {"title": {"text": label}, "range": [0, rounded([1.05 * highest or 1])[0]]},
     }
-    panels = []
-    for setting in view.settings:
-        data = [_trace(arm, line, edges[0] + width / 2, width) for arm, line in found.items() if arm.setting == setting]
-        panels.append(Panel(setting, data, layout | ({} if data else {"annotations": [empty()]}), setting))
-    return panels
+    return by_mode(view, {arm: [_trace(arm, line, edges[0] + width / 2, width)] for arm, line in found.items()}, layout)
 
 
 def _trace(arm: Arm, line: Numbers, first: float, width: float) -> dict[str, Any]:

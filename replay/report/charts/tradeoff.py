@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from replay.plots.plane import spots_of
 from replay.plots.view import View
-from replay.report.charts.arm_marks import Told, arm_marks, filling_key, of_values, spots_of
-from replay.report.charts.chart import Chart, Panel, around, axis, charts, empty, with_room
+from replay.report.charts.arm_marks import Told, arm_marks, filling_key, of_values
+from replay.report.charts.chart import Chart, Panel, around, axis, charts, laid_out, with_room
 from replay.report.findings import Findings
 
 HEIGHT = 430
@@ -40,10 +41,11 @@ def tradeoff(view: View, findings: Findings) -> Chart:
 
 
 def _panel(view: View, across: Told, up: Told, told: list[Told]) -> Panel:
-    spots = spots_of(view, across, up)
+    spots = spots_of(view.arms, across.repeats, up.repeats)
     heights = [value for one in spots.values() for value in one.all_up]
     layout = {
         "xaxis": around("output tokens/s", [value for one in spots.values() for value in one.all_across]),
         "yaxis": with_room(axis(f"{up.name}, {up.unit}", heights, log=up.unit == "ms")),
     }
-    return Panel("", arm_marks(view, spots, told), layout | ({} if spots else {"annotations": [empty()]}))
+    marks = arm_marks(view, spots, told)
+    return Panel("", marks, laid_out(layout, marks))
