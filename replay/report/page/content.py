@@ -9,10 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from replay.metrics.few import few
 from replay.metrics.notation import plural
-from replay.plots.view import KNOWN, OTHERS, View, views
-from replay.report.advice import Advice, told_of_advice
+from replay.plots.view import View, views
+from replay.report.advice import Advice, told_of_advice, tried
 from replay.report.charts import Chart, charts
 from replay.report.document import RULES, definitions, differences, validity, who_pays
 from replay.report.findings import Findings
@@ -22,6 +21,7 @@ from replay.report.isolation import isolation_section
 from replay.report.loads import sections
 from replay.report.page.blobs import packed_json
 from replay.report.page.explorer import explorers
+from replay.report.page.facts import facts
 from replay.report.page.prose import prose, sentence
 from replay.report.page.tables import Table, tables
 from replay.report.regime import regime
@@ -30,14 +30,6 @@ from replay.report.sessions import session_table
 from replay.report.utilisation import utilisation
 from replay.report.verdict import in_words, verdict
 from replay.report.what_was_run import what_was_run
-
-SYMBOLS = {
-    **{"o": "circle", "^": "triangle-up", "s": "square", "D": "diamond", "v": "triangle-down", "P": "cross", "X": "x"},
-    **{"<": "triangle-left", ">": "triangle-right", "p": "pentagon", "h": "hexagon", "*": "star", "d": "diamond-tall"},
-}
-"""Markers of the pictures by their names in Plotly."""
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
-"""Where colours come round again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +41,6 @@ class Frame:
     note: str
     choice: str
     variants: list[str]
-    linked: str
     height: int
     files: list[str]
 
@@ -112,7 +103,10 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
         badges=_badges(findings),
         gist=[sentence(text) for text in gist(findings)],
         verdict=prose("\n".join(f"- {text}" for text in verdict(findings))),
-        advice=[(sentence(what), sentence(why)) for what, why in told_of_advice(advice, findings)],
+        advice=[
+            (sentence(what + tried(piece)), sentence(why))
+            for piece, (what, why) in zip(advice, told_of_advice(advice, findings), strict=True)
+        ],
         loads=prose(sections(findings)),
         traces=parts,
         ran=prose(what_was_run(findings)),
@@ -122,7 +116,7 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
         definitions=prose(definitions()),
         rules=prose(RULES),
         pictures=list(pictures),
-        facts=_facts(findings),
+        facts=facts(findings),
         blobs=blobs,
         undrawn=undrawn,
     )
@@ -187,7 +181,6 @@ def _frame(blob: str, chart: Chart, pictures: Sequence[str], place: int) -> Fram
         chart.note,
         chart.choice,
         list(chart.variants),
-        chart.linked,
         chart.height,
         [file for file in pictures if Path(file).stem in stems],
     )
@@ -224,31 +217,3 @@ def _machine(hardware: Mapping[str, Any]) -> str:
 def _experiment(findings: Findings) -> str:
     path = findings.run.folder / "experiment.toml"
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-
-
-def _facts(findings: Findings) -> dict[str, Any]:
-    """Policies with their looks, modes, and which policies are hidden at first, where they are many."""
-    found = views(findings.run, findings.measured, every_policy=True)
-    marks = found[0].marks if found else {}
-    ran = {arm.policy for arm in findings.arms}
-    kept = few(findings.arms, findings.values).policies if findings.arms else []
-    return {
-        "policies": [
-            {
-                "name": name,
-                "colour": colour,
-                "symbol": SYMBOLS[marker],
-                "dash": _dash(name, list(marks)),
-                "shown": name in kept,
-            }
-            for name, (colour, marker) in marks.items()
-            if name in ran
-        ],
-        "settings": list(dict.fromkeys(arm.setting for arm in findings.arms)),
-        "traces": findings.traces,
-    }
-
-
-def _dash(policy: str, policies: Sequence[str]) -> str:
-    others = [name for name in policies if name not in KNOWN]
-    return DASHES[others.index(policy) // len(OTHERS) % len(DASHES)] if policy in others else DASHES[0]

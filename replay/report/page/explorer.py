@@ -1,20 +1,16 @@
 """What the page's explorer shows of a trace: which cells there are, their requests, and the seconds to begin with.
 
 Who held which slot when is packed cell by cell, and unpacked when the reader chooses it; what the cells of a trace
-share is packed once. A run that is too large for a page keeps a part of each large cell, and says so.
+share is packed once. Of a cell that is too large for a page it says which part is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as parquet
 
 from replay.metrics.arms import Arm
 from replay.metrics.contrasts import base_policy
@@ -23,19 +19,9 @@ from replay.plots.slot_time import Window, choose_window
 from replay.plots.view import View
 from replay.report.page.blobs import packed_json
 from replay.report.page.explorer_bins import overview
-from replay.report.page.explorer_cell import (
-    KINDS,
-    REQUEST,
-    STATUSES,
-    packed_requests,
-    packed_spans,
-    tick_of,
-)
+from replay.report.page.explorer_budget import BUDGET, cut, share_of, size_of
+from replay.report.page.explorer_cell import KINDS, REQUEST, STATUSES, packed_requests, packed_spans, tick_of
 from replay.results import Cell
-
-BUDGET = 600_000
-"""Spans that a page holds, and requests: about 4 MB of it. A larger run keeps a part of each large cell."""
-
 
 QUICK = 6
 """Of gzip: what it leaves of numbers is hardly more than its best."""
@@ -60,32 +46,9 @@ def explorers(views: Sequence[View], budget: int | None = None) -> dict[str, str
     `budget` is how many spans, and requests, they may hold; None: `BUDGET`.
     """
     budget = BUDGET if budget is None else budget
-    share = _share([_size(cell) for view in views for arm in view.arms for cell in arm.cells], budget)
+    share = share_of([size_of(cell) for view in views for arm in view.arms for cell in arm.cells], budget)
     found = [_blobs(place, view.arms, share) for place, view in enumerate(views)]
     return {name: blob for blobs in found for name, blob in blobs.items()}
-
-
-def _size(cell: Cell) -> int:
-    """Spans of a cell, or requests if they are more, as its files tell without being read."""
-    return max(sum(_length(file) for file in cell.files(table)) for table in ("spans", "requests"))
-
-
-def _length(file: Path) -> int:
-    try:
-        return int(parquet.read_metadata(file).num_rows)
-    except (pa.ArrowException, OSError):
-        return 0  # a broken last part is what a killed process leaves
-
-
-def _share(sizes: Sequence[int], budget: int) -> int:
-    """The most that each may keep, so that all of them fit: what the small ones leave is the large ones'."""
-    left, share = budget, budget
-    for done, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - done)
-        if size > share:
-            return share
-        left -= size
-    return max([share, *sizes])
 
 
 def _blobs(place: int, arms: Sequence[Arm], share: int) -> dict[str, str]:
@@ -125,8 +88,10 @@ def _read(arm: Arm, cell: Cell, window: Window, share: int) -> Recorded:
     steps, requests = cell.table("steps"), cell.table("requests").drop("token_times")
     spans = cell.table("spans").sort("start", "end", "slot")
     extent = _extent(spans, steps, requests)
-    whole = Recorded(arm, cell, extent, overview(steps, requests, extent, cell.blocks), spans, requests, None)
-    return whole if max(len(spans), len(requests)) <= share else _cut(whole, window, share)
+    bins, kept = overview(steps, requests, extent, cell.blocks), None
+    if max(len(spans), len(requests)) > share:
+        spans, requests, kept = cut(spans, requests, extent, window, share)
+    return Recorded(arm, cell, extent, bins, spans, requests, kept)
 
 
 def _extent(spans: pl.DataFrame, steps: pl.DataFrame, rows: pl.DataFrame) -> tuple[float, float]:
@@ -136,31 +101,6 @@ def _extent(spans: pl.DataFrame, steps: pl.DataFrame, rows: pl.DataFrame) -> tup
     start = min((float(value) for value in first if isinstance(value, float)), default=0.0)
     end = max((float(value) for value in last if isinstance(value, float)), default=start)
     return start, end if end > start else start + 1.0
-
-
-def _cut(each: Recorded, window: Window, share: int) -> Recorded:
-    """Of a cell the longest time around the middle of `window` that has at most `share` spans and requests."""
-    start, end = each.extent
-    middle = min(max((window.start + window.end) / 2, start), end)
-    rows = each.requests.with_columns(begun="due", gone=pl.coalesce("ended", pl.lit(end))).drop_nulls("begun")
-    edges = [np.sort(table[name].to_numpy()) for table, name in _edges(each.spans, rows)]
-    shortest, longest = 0.0, end - start
-    for _ in range(40):
-        half = (shortest + longest) / 2
-        counts = [
-            int(np.searchsorted(first, middle + half) - np.searchsorted(last, middle - half, side="right"))
-            for first, last in (edges[:2], edges[2:])
-        ]
-        shortest, longest = (half, longest) if max(counts) <= share else (shortest, half)
-    kept = Window(max(start, middle - shortest), min(end, middle + shortest), whole=False)
-    spans = each.spans.filter((pl.col("start") < kept.end) & (pl.col("end") > kept.start))
-    inside = (pl.col("begun") < kept.end) & (pl.col("gone") > kept.start)
-    requests = rows.filter(inside | pl.col("row").is_in(spans["row"].unique().implode())).drop("begun", "gone")
-    return replace(each, spans=spans, requests=requests, kept=kept)
-
-
-def _edges(spans: pl.DataFrame, rows: pl.DataFrame) -> list[tuple[pl.DataFrame, str]]:
-    return [(spans, "start"), (spans, "end"), (rows, "begun"), (rows, "gone")]
 
 
 def _shared(places: pl.DataFrame, tick: float) -> dict[str, Any]:
