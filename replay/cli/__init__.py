@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="replay")
-@click.option("-q", "--quiet", is_flag=True, help="Only results: no progress, no remarks.")
+@click.option("-q", "--quiet", is_flag=True, help="Only results, advice included, and faults: no progress, no remarks.")
 @click.option("-v", "--verbose", is_flag=True, help="Say more, tracebacks of failed cells included.")
 @click.pass_context
 def group(ctx: click.Context, quiet: bool, verbose: bool) -> None:

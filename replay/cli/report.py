@@ -17,7 +17,8 @@ import click
     type=click.Choice(["text", "markdown", "json"]),
     default="text",
     show_default=True,
-    help="What is printed: the verdict and the main table, all of comparison.md, or all of summary.json.",
+    help="What is printed: the verdict in short, the main table and the advice that counts most; all of comparison.md; "
+    "or all of summary.json.",
 )
 @click.option("--open", "in_browser", is_flag=True, help="Open report.html in the browser when it is written.")
 @click.pass_obj
@@ -38,7 +39,7 @@ def report(options: dict[str, Any] | None, run: Path, plots: bool, form: str, in
 
     written = write_report(run, plots=plots)
     if form == "text":
-        click.echo("\n".join([*written.verdict, "", written.table, *([""] if written.advice else []), *written.advice]))
+        click.echo("\n".join([*written.gist, "", written.table, *([""] if written.advice else []), *written.advice]))
     else:
         name = {"markdown": "comparison.md", "json": "summary.json"}[form]
         click.echo((run / name).read_text(encoding="utf-8"), nl=False)

@@ -137,7 +137,7 @@ def _finish(run: Run, *, quiet: bool, strict: bool, plots: bool) -> int:
     if not quiet:
         say("writing the report" + (" and its pictures" if plots else ""))
     report = write_report(run.folder, plots=plots)
-    click.echo("\n".join(report.verdict))
+    click.echo("\n".join(report.gist))
     click.echo()
     click.echo(report.table)
     if report.advice:

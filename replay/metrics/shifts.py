@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replay.metrics.arms import Arm
-from replay.metrics.groups import BREAKDOWNS
+from replay.metrics.groups import BREAKDOWNS, NO_CLASS, NO_PRIORITY, NO_USER
 from replay.metrics.paired import Difference
 from replay.metrics.pairing import Asked, Pairing
 
 MOST_GROUPS = 8
 """Of more groups than these, some would differ by chance; they stay in the tables."""
+NOBODY = (NO_USER, NO_PRIORITY, NO_CLASS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,13 @@ class Shift:
     def name(self) -> str:
         """As it stands in a sentence: `priority 2`, `grace`, `1-10 tokens`."""
         return f"{self.by} {self.group}" if self.by == "priority" and self.group.lstrip("-").isdigit() else self.group
+
+    @property
+    def who(self) -> str:
+        """For who does not know the groups: `priority 2`, `user grace`, `answers of 1-10 tokens`."""
+        if self.by == "length":
+            return f"answers of {self.group}"
+        return self.group if self.group in NOBODY else f"{self.by} {self.group}"
 
 
 def shifts(pairs: Sequence[tuple[Arm, Arm]], pairing: Pairing, chance: float) -> list[list[Shift]]:

@@ -11,6 +11,7 @@ from replay.plots import draw_all
 from replay.report.advice import advise, in_short
 from replay.report.document import document
 from replay.report.findings import Findings, find
+from replay.report.gist import gist
 from replay.report.page import page
 from replay.report.strict_json import summary_json
 from replay.report.tables import headline
@@ -23,11 +24,12 @@ __all__ = ["Findings", "ReportFiles", "write_report"]
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """What was written, what it says in short, and what could not be drawn (sentences)."""
+    """What was written, what it says, and what could not be drawn (sentences)."""
 
     folder: Path
     files: list[Path]
-    verdict: list[str]
+    verdict: list[str]  # in full
+    gist: list[str]  # the verdict in three sentences
     table: str  # the main table, aligned for a terminal
     requests: int
     completed: int
@@ -66,7 +68,8 @@ def write_report(run_folder: Path, *, plots: bool = True) -> ReportFiles:
         for trace in findings.traces
     )
     counts = findings.total("requests"), findings.total("completed")
-    return ReportFiles(run_folder, files, sentences, table, *counts, in_short(advice, findings), problems)
+    short = [plain(sentence) for sentence in gist(findings)]
+    return ReportFiles(run_folder, files, sentences, short, table, *counts, in_short(advice, findings), problems)
 
 
 def plain(sentence: str) -> str:

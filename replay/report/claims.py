@@ -38,6 +38,16 @@ def claimed(pair: Contrast) -> list[str]:
     return [_fact(difference, name) for difference, name in considered(pair) if difference.seen]
 
 
+def gains_and_losses(pair: Contrast) -> tuple[list[str], list[str]]:
+    """What may be claimed, what speaks for `other` apart from what speaks against it."""
+    sides = [
+        [_fact(difference, name) for difference, name in considered(pair) if difference.merit == sign]
+        for sign in (1, -1)
+    ]
+    articled = [[fact if fact[0].isdigit() else f"a {fact}" for fact in facts] for facts in sides]
+    return articled[0], articled[1]
+
+
 def _fact(difference: Difference, name: str) -> str:
     assert difference.difference is not None
     if difference.metric == "good":

@@ -31,7 +31,8 @@ def health(findings: Findings) -> list[str]:
         reason = invalid[0].invalid_reason or "requests were submitted too late"
         one = len(invalid) == 1
         sentences.append(
-            f"{names} is invalid: {reason}." if one else f"{names} are invalid ({invalid[0].name}: {reason})."
+            (f"{names} is invalid: {reason}." if one else f"{names} are invalid ({invalid[0].name}: {reason}).")
+            + (" Run again with nothing else on the machine." if reason.startswith("lag ") else "")
         )
     return sentences
 
@@ -95,7 +96,10 @@ def certainty(findings: Findings) -> str:
         noise = f"Differences no larger than those between two runs of one cell are not claimed{_noise(findings)}."
         return noise + (exact if simulated else "")
     if simulated:
-        return f"Each cell was run once: a simulated replay repeats exactly, so it has no run-to-run noise.{exact}"
+        return (
+            "Each cell was run once: a simulated replay repeats exactly, so there is no run-to-run noise, "
+            "and intervals are about other requests like these."
+        )
     return (
         "Each cell was run once: run-to-run noise was not measured, so a small difference may be noise; "
         "`noise_floor = true` measures it with one more cell in each mode."

@@ -8,7 +8,9 @@ they wait for up to k - 1 spans. A late burst looks the same. It is not asked of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -23,37 +25,50 @@ DRAIN = 0.2
 
 
 def told_of_overload(found: Sequence[Arm], findings: Findings) -> list[str]:
-    """One sentence for each mode that was overloaded, whatever the policy."""
+    """One sentence on all modes that were overloaded, whatever the policy, and the load that one of them carries."""
     modes: dict[str, dict[str, list[Arm]]] = {}
     for arm in found:
         modes.setdefault(arm.mode, {}).setdefault(arm.setting, []).append(arm)
-    told = []
+    names: list[str] = []
+    drains: list[float] = []
+    carried: dict[str, float] = {}
     for mode, settings in modes.items():
-        drains = {setting: drain for setting, arms in settings.items() if (drain := _drains(findings, arms))}
-        if not drains:
-            continue
-        ends = [end for drain in drains.values() for end in drain]
-        short, long = min(ends), max(ends)
-        took = duration(short) if duration(short) == duration(long) else span(short, long)
-        names = enumerate_words([f"**{setting}**" for setting in drains])
-        if len(drains) == len(settings) > 1:
-            names = f"**{mode}**, at every setting"
-        told.append(
-            f"{names}: requests come faster than it serves them (the queue drained for {took} after the last arrival): "
-            "its latencies measure how long the trace is; see a lower `speed`."
-        )
-    return told
+        found_of = {setting: drains_of for setting, arms in settings.items() if (drains_of := _drains(findings, arms))}
+        every = len(found_of) == len(settings) > 1
+        names += [f"**{mode}** at every setting"] if every else [f"**{setting}**" for setting in found_of]
+        drains += [each.drain for drains_of in found_of.values() for each in drains_of]
+        carried |= {setting: min(each.carried for each in drains_of) for setting, drains_of in found_of.items()}
+    if not drains:
+        return []
+    short, long = min(drains), max(drains)
+    took = duration(short) if duration(short) == duration(long) else span(short, long)
+    best = max(carried, key=lambda setting: carried[setting])
+    load = max(0.01, math.floor(100 * carried[best]) / 100)
+    return [
+        f"Overloaded: requests come faster than they are served in {enumerate_words(names)} (the queue drained for "
+        f"{took} after the last arrival), so latencies there measure how long the trace is; "
+        f"**{best}** carries about {load:g} of this load: try `loads = [{load:g}, 1.0]`."
+    ]
 
 
-def _drains(findings: Findings, arms: Sequence[Arm]) -> list[float]:
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Seconds from the last moment at which a request was due to the last admission; and what share of the load would
+    have let the queue drain by then."""
+
+    drain: float
+    carried: float
+
+
+def _drains(findings: Findings, arms: Sequence[Arm]) -> list[Drain]:
     """The drain of every cell; none unless every one was overloaded."""
     drains = [_drain(findings, cell.name, arm) for arm in arms for cell in arm.cells]
     known = [drain for drain in drains if drain is not None]
     return known if len(known) == len(drains) else []
 
 
-def _drain(findings: Findings, cell: str, arm: Arm) -> float | None:
-    """Seconds from the last moment at which a request was due to the last admission; None without an overload."""
+def _drain(findings: Findings, cell: str, arm: Arm) -> Drain | None:
+    """None without an overload."""
     rows = findings.measured.requests.filter(pl.col("cell") == cell)
     due, admitted = rows["due"].to_numpy(), (rows["due"] + rows["queue_wait"]).drop_nulls().to_numpy()
     if not len(admitted):
@@ -65,4 +80,6 @@ def _drain(findings: Findings, cell: str, arm: Arm) -> float | None:
     batch = (shown.slots or 0) if shown.padded else 0
     span_of_arrivals, drain = float(last - due.min()), float(admitted.max() - last)
     long = drain > DRAIN * span_of_arrivals > 0
-    return drain if long and waiting > max(WAITING * len(rows), batch) else None
+    if not long or waiting <= max(WAITING * len(rows), batch):
+        return None
+    return Drain(drain, span_of_arrivals / (span_of_arrivals + drain))

@@ -31,8 +31,9 @@ def cells(folder: Path, served: float, policies: tuple[str, ...] = ("fifo", "sjf
 def test_an_overloaded_mode_is_named_with_its_drain(tmp_path: Path) -> None:
     # 40 intervals at 5 a second take 8 s, and the last arrival was at 4 s
     assert (
-        "continuous: requests come faster than it serves them (the queue drained for 4.00 s after the last arrival): "
-        "its latencies measure how long the trace is; see a lower `speed`."
+        "Overloaded: requests come faster than they are served in continuous (the queue drained for 4.00 s after the "
+        "last arrival), so latencies there measure how long the trace is; continuous carries about 0.5 of this load: "
+        "try `loads = [0.5, 1.0]`."
     ) in verdict(cells(tmp_path, served=5.0))
 
 
@@ -49,7 +50,7 @@ def test_a_batch_that_waits_to_be_filled_is_no_overload(tmp_path: Path) -> None:
         folder = tmp_path / name
         write_tables(folder / "cells" / "static-fifo", rows)
         run = write_manifest(folder, [cell_entry("static-fifo", slots=slots)], rows=40)
-        assert ("static: requests come faster" in verdict(run)) is overloaded
+        assert ("Overloaded: requests come faster than they are served in static" in verdict(run)) is overloaded
 
 
 def test_it_must_be_so_under_every_policy(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_the_terminal_table_says_its_unit_and_stays_readable(tmp_path: Path) -> 
 def test_the_first_line_is_the_answer(tmp_path: Path) -> None:
     told = write_report(simulated_run(tmp_path, policies=("fifo", "sjf"), count=60), plots=False).verdict
     assert told[0].startswith("continuous serves best here: mean TTFT ")
-    assert " in static, and 1." in told[0]
+    assert re.search(r" in static \(.* less; 95 % interval .*\), and 1\.\d+ times its output tokens/s\.$", told[0])
     assert told[0].endswith(" times its output tokens/s.")
     assert told[1].startswith("Simulated:")
     assert "intervals are about other requests like these" in told[-1]

@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from replay.report.advice.registry import Advice, Case, Pitfall, advise, pitfalls
-from replay.report.advice.telling import advice_json, advice_section, in_short, told_of_advice
+from replay.report.advice.telling import advice_json, advice_section, in_short, told_of_advice, tried
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
@@ -22,4 +22,5 @@ __all__ = [
     "in_short",
     "pitfalls",
     "told_of_advice",
+    "tried",
 ]

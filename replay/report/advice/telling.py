@@ -39,6 +39,12 @@ def told_of_advice(found: Sequence[Advice], findings: Findings) -> list[tuple[st
     return [(_what(advice, findings), _why(advice, findings)) for advice in found]
 
 
+def tried(advice: Advice) -> str:
+    """`Try `engine.kv_blocks = 64`.`, of a piece that has a setting to try; else nothing."""
+    settings = [f"`{setting}`" for setting in _lines(advice.worst.settings)]
+    return f" Try {enumerate_words(settings)}." if settings else ""
+
+
 def in_short(found: Sequence[Advice], findings: Findings) -> list[str]:
     """The most important, a line each, for the end of a run."""
     worth = [advice for advice in found if advice.cost >= WORTH_A_LINE][:MOST_IN_SHORT]
