@@ -79,7 +79,7 @@ def _of_policies(findings: Findings, trace: str) -> str | None:
 
 
 def _facts(pair: Contrast, most: int) -> str:
-    """`a mean TTFT 1.23 s shorter, but a mean time per token 6.23 ms longer`: at most so many gains, then the prices."""
+    """`a mean TTFT 1.23 s shorter, but a mean time per token 6.23 ms longer`: at most so many gains, then prices."""
     gains, losses = gains_and_losses(pair)
     told = enumerate_words(gains[:most])
     return f"{told}, but {enumerate_words(losses[:MOST_PRICES])}" if losses else told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runs import MODES, cell_entry, request_row, simulated_run, write_manifest, write_tables
+from runs import MODES, cell_entry, request_row, simulated_run, step_row, write_manifest, write_tables
 
 from replay.report.findings import find
 from replay.report.gist import gist
@@ -44,3 +44,38 @@ def test_where_nothing_completed_it_is_what_went_wrong(tmp_path: Path) -> None:
     write_manifest(tmp_path, [cell_entry("continuous-fifo")], rows=1)
     first, *_ = told(tmp_path)
     assert first.startswith("0 of 1 requests completed (1 rejected; most often because: the queue is full)")
+
+
+def test_a_policy_that_gains_and_loses_is_told_with_both_and_with_who_pays(tmp_path: Path) -> None:
+    # sjf: first tokens 0.2 s sooner on average, each token 20 ms later: short answers gain, long ones pay
+    for policy, waits, gap in (("fifo", (0.5, 0.5), 0.02), ("sjf", (0.05, 0.55), 0.04)):
+        rows = []
+        for row in range(80):
+            first, count = row + waits[row % 2], (5, 50)[row % 2]
+            times = [first + gap * token for token in range(count)]
+            rows.append(request_row(row, arrival=float(row), admitted=first - 0.01, token_times=times))
+        steps = [step_row(0, 0.0, 0.1, scheduled=1, decodes=1, admitted=1, waiting=3)]
+        write_tables(tmp_path / "cells" / f"continuous-{policy}", rows, steps)
+    cells = [cell_entry("continuous-fifo"), cell_entry("continuous-sjf")]
+    _, policies, _ = told(write_manifest(tmp_path, cells, rows=80, goals={}))
+    assert policies.startswith(
+        "In continuous, no policy is better than fifo in everything, on average: "
+        "**sjf** has a mean TTFT 200 ms shorter (−40 %; 95 % interval "  # noqa: RUF001  # a true minus
+    )
+    assert ", but a mean end-to-end time " in policies
+    assert policies.endswith(
+        "; answers of 1-5 tokens gain most (mean TTFT 450 ms less, −90 %), "  # noqa: RUF001  # a true minus
+        "answers of over 27 tokens pay most (50.0 ms more, +10 %)."
+    )
+
+
+def test_an_overload_stands_in_the_third_sentence(tmp_path: Path) -> None:
+    rows = [
+        request_row(row, arrival=row / 10, admitted=row / 5, token_times=[row / 5 + 0.1]) for row in range(41)
+    ]  # ten a second over four seconds, served at five: the last waits for four
+    write_tables(tmp_path / "cells" / "continuous-fifo", rows)
+    *_, sure = told(write_manifest(tmp_path, [cell_entry("continuous-fifo")], rows=41))
+    assert (
+        "Overloaded: requests come faster than they are served in **continuous** (the queue drained for 4.00 s" in sure
+    )
+    assert "**continuous** carries about 0.5 of this load: try `loads = [0.5, 1.0]`." in sure
