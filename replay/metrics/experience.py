@@ -22,7 +22,7 @@ def qoe() -> pl.Expr:
     goals.reading_tokens_per_s and is read at the later of its coming (its delivery, where a mode delivers a batch's
     answers together) and one reading time after the token before; S_delay sums how much later than expected each is
     read, S_whole the time from when each is expected to when the last is read; 1 if none is late, 0 for a request that
-    ended without its answer; needs both goals"""
+    ended without its answer, not defined for skipped and unfinished ones; needs both goals"""
     return pl.struct(COLUMNS).map_batches(
         lambda rows: pl.Series(experienced(rows.struct.unnest()), dtype=pl.Float64, nan_to_null=True),
         return_dtype=pl.Float64,
