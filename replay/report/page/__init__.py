@@ -21,7 +21,11 @@ from replay.report.page.library import plotly
 __all__ = ["page"]
 
 _HERE = Path(__file__).parent
-SCRIPTS = ("unpack", "theme", "filter", "tables", "charts", "explorer-data", "explorer-draw", "explorer", "start")
+SCRIPTS = (
+    *("unpack", "theme", "filter", "tables", "charts"),
+    *("explorer-data", "explorer-pen", "explorer-overview", "explorer-slots", "explorer"),
+    "start",
+)
 STYLES = ("style", "explorer")
 """In the order in which they are needed, from script/ and from here."""
 
