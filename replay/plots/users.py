@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from replay.metrics.groups import NO_USER
@@ -17,8 +21,6 @@ MOST_USERS, ACROSS = 16, 4
 @plots.register("users")
 def users(view: View) -> Figure:
     """A row for each user (those with the most requests), a mark for each policy; unserved users keep their row."""
-    import seaborn as sns  # with pandas it takes a second, which who draws nothing need not wait for
-
     counts = (
         view.requests.filter(pl.col("cell") == view.arms[0].names[0])
         .group_by(pl.col("user").fill_null(NO_USER))
@@ -36,39 +38,8 @@ def users(view: View) -> Figure:
     drawn: list[float] = []
     for axes, setting in zip(grid, view.settings, strict=True):
         points = _points(view, setting, places)
-        for place in places.values():
-            axes.axhline(place, color=GRID, linewidth=9, zorder=0)
-        if points.is_empty():
-            no_data(axes)
-        else:
-            sns.scatterplot(
-                points.to_pandas(),
-                x="latency",
-                y="height",
-                hue="policy",
-                hue_order=view.policies,
-                palette=view.palette(setting),
-                style="policy",
-                style_order=view.policies,
-                markers={policy: view.marker(policy) for policy in view.policies},
-                s=55,
-                legend=False,
-                ax=axes,
-            )
-            for name in set(names) - set(points["user"]):
-                axes.annotate(
-                    "no answer",
-                    (0.5, places[name]),
-                    xycoords=axes.get_yaxis_transform(),
-                    color=FAINT,
-                    size=8,
-                    ha="center",
-                    va="center",
-                )
+        _panel(axes, view, setting, points, places)
         drawn += points["latency"].to_list()
-        axes.set_title(view.heading(setting))
-        axes.set(xlabel="", ylabel="")
-        axes.grid(visible=False, axis="y")
     labels = [f"{named(name)} ({count})" for name, count in shown.iter_rows()]
     grid[0].set_yticks(range(len(names)), labels)
     grid[0].set_ylim(max(len(names), 1) - 0.5, -0.5)
@@ -80,7 +51,38 @@ def users(view: View) -> Figure:
     return made
 
 
-def _points(view: View, setting: str, places: dict[str, int]) -> pl.DataFrame:
+def _panel(axes: Axes, view: View, setting: str, points: pl.DataFrame, places: Mapping[str, int]) -> None:
+    import seaborn as sns  # with pandas it takes a second, which who draws nothing need not wait for
+
+    for place in places.values():
+        axes.axhline(place, color=GRID, linewidth=9, zorder=0)
+    if points.is_empty():
+        no_data(axes)
+    else:
+        sns.scatterplot(
+            points.to_pandas(),
+            x="latency",
+            y="height",
+            hue="policy",
+            hue_order=view.policies,
+            palette=view.palette(setting),
+            style="policy",
+            style_order=view.policies,
+            markers={policy: view.marker(policy) for policy in view.policies},
+            s=55,
+            legend=False,
+            ax=axes,
+        )
+        middle = axes.get_yaxis_transform()  # across, shares of the panel
+        said: dict[str, Any] = {"color": FAINT, "size": 8, "ha": "center", "va": "center"}
+        for name in places.keys() - set(points["user"]):
+            axes.annotate("no answer", (0.5, places[name]), xycoords=middle, **said)
+    axes.set_title(view.heading(setting))
+    axes.set(xlabel="", ylabel="")
+    axes.grid(visible=False, axis="y")
+
+
+def _points(view: View, setting: str, places: Mapping[str, int]) -> pl.DataFrame:
     """A mark for each user and policy: milliseconds, and the height at which it stands within the user's row."""
     rows = []
     for rank, policy in enumerate(view.policies):

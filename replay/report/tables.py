@@ -83,7 +83,7 @@ LONG = 100.0
 """Seconds from which a figure of the terminal's table is told in seconds."""
 
 
-def shown(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> list[Column]:
+def shown(columns: Sequence[Column], found: Sequence[Arm]) -> list[Column]:
     """The columns that say something: delivered TTFT only where some mode delivers a batch together, the batch size in
     force only where one adapts."""
     cells = [cell for arm in found for cell in arm.cells]
@@ -119,7 +119,7 @@ def defined(columns: Sequence[Column], found: Sequence[Arm], values: Values) -> 
 
 def arm_table(columns: Sequence[Column], found: Sequence[Arm], values: Values, *, mark: bool = True) -> str:
     """Markdown: a row for each arm, the best of each column in bold."""
-    columns = shown(columns, found, values)
+    columns = shown(columns, found)
     top = [best(column, found, values) if mark else None for column in columns]
     rows = []
     for arm in found:

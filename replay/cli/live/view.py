@@ -39,7 +39,7 @@ class View:
         width, height = columns - 1, lines - 1
         if height < LEAST_LINES:
             return [painted([(self.line(elapsed), "")], width, colours=False)][:height]
-        top = [*self._run(elapsed), *self._cell(elapsed, width)]
+        top = [*self._run(elapsed), *self._cell(width)]
         gap = int(height >= len(top) + 6)
         shown = [painted(line, width, colours=self.colours) for line in top]
         shown[1:1] = [""] * gap
@@ -75,7 +75,7 @@ class View:
         name = printable(self.time_left.outlook.name) or "replay"
         return [[(name, "bold"), (f"  {done}" + (f", {left}" if left else ""), "")]]
 
-    def _cell(self, elapsed: float, width: int) -> list[Line]:
+    def _cell(self, width: int) -> list[Line]:
         """The cell that runs: what it is, how far, its figures over time, its latencies."""
         if self.cell is None:
             return []

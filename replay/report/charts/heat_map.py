@@ -26,7 +26,7 @@ def heat_map(view: View, findings: Findings) -> Chart | None:
     if len(view.arms) < 2:
         return None
     known = [column for column in [*LATENCY, *SERVICE, *ENGINE, *OUTCOMES] if column.head in HEADS + HEADS_SERVICE]
-    columns = defined(shown([*known, SLOWDOWN], view.arms, view.values), view.arms, view.values)
+    columns = defined(shown([*known, SLOWDOWN], view.arms), view.arms, view.values)
     return Chart(
         "Which policy does best in which mode",
         "Blue is better, orange worse, the best of all in bold; grey: invalid or not defined.",

@@ -77,7 +77,7 @@ def _table(
     findings: Findings, trace: str, title: str, note: str, columns: Sequence[Column], *, ranked: bool = True
 ) -> Table:
     found, values = findings.of(trace), findings.values
-    kept = defined(shown(columns, found, values), found, values)
+    kept = defined(shown(columns, found), found, values)
     ends = [(best(column, found, values), worst(column, found, values)) if ranked else (None, None) for column in kept]
     largest = [
         max((abs(value) for arm in found if (value := column.value(arm, values)) is not None), default=0.0)
