@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from replay.metrics.arms import Arm
-from replay.metrics.service import Numbers
+from replay.metrics.over_time import Floats, accrued
 from replay.plots.view import View
 from replay.report.charts.chart import MOST_POINTS, Chart, Panel, by_mode, charts, of_arm, rounded
 from replay.report.findings import Findings
 from replay.results import Cell
 
-Sampled = Callable[[pl.DataFrame, Cell, Numbers], Numbers | None]
+Sampled = Callable[[pl.DataFrame, Cell, Floats], Floats | None]
 """From steps in order and the edges of the bins: a value for each bin; None where a cell has none."""
 
 
@@ -50,59 +50,56 @@ def timeline(view: View, findings: Findings) -> Chart | None:
     )
 
 
-def _held(steps: pl.DataFrame, values: Numbers, until: Numbers, edges: Numbers) -> Numbers:
+def _held(steps: pl.DataFrame, values: Floats, until: Floats, edges: Floats) -> Floats:
     """The mean over each bin of a value that holds from each step's start to `until`, and is zero between."""
     starts = steps["start"].to_numpy()
     lasted = _lasted(starts, until)
-    areas = np.concatenate([[0.0], np.cumsum(values * lasted)])
-    times = np.maximum.accumulate(np.column_stack([starts, starts + lasted]).ravel())
-    found: Numbers = np.diff(np.interp(edges, times, np.column_stack([areas[:-1], areas[1:]]).ravel())) / np.diff(edges)
-    return found
+    return accrued(starts, starts + lasted, values * lasted, edges) / np.diff(edges)
 
 
-def _lasted(starts: Numbers, until: Numbers) -> Numbers:
+def _lasted(starts: Floats, until: Floats) -> Floats:
     """Seconds to `until`, or to the next step, which may be planned while this one is computed."""
-    lasted: Numbers = np.maximum(np.minimum(until, np.append(starts[1:], np.inf)) - starts, 1e-9)
+    lasted: Floats = np.maximum(np.minimum(until, np.append(starts[1:], np.inf)) - starts, 1e-9)
     return lasted
 
 
-def _numbers(steps: pl.DataFrame, column: str) -> Numbers:
+def _numbers(steps: pl.DataFrame, column: str) -> Floats:
     return steps[column].cast(pl.Float64).fill_null(0.0).to_numpy()
 
 
-def _waiting(steps: pl.DataFrame, cell: Cell, edges: Numbers) -> Numbers:
+def _waiting(steps: pl.DataFrame, cell: Cell, edges: Floats) -> Floats:
     """Until the next step: who waits, waits while the engine idles too."""
     until = np.append(steps["start"].to_numpy()[1:], steps["end"].to_numpy()[-1:])
     return _held(steps, _numbers(steps, "waiting"), until, edges)
 
 
-def _running(steps: pl.DataFrame, cell: Cell, edges: Numbers) -> Numbers:
+def _running(steps: pl.DataFrame, cell: Cell, edges: Floats) -> Floats:
     return _held(steps, _numbers(steps, "running"), steps["end"].to_numpy(), edges)
 
 
-def _kv(steps: pl.DataFrame, cell: Cell, edges: Numbers) -> Numbers | None:
+def _kv(steps: pl.DataFrame, cell: Cell, edges: Floats) -> Floats | None:
     if not cell.blocks:
         return None
     return _held(steps, _numbers(steps, "used_blocks") / cell.blocks * 100, steps["end"].to_numpy(), edges)
 
 
-def _tokens(steps: pl.DataFrame, cell: Cell, edges: Numbers) -> Numbers:
+def _tokens(steps: pl.DataFrame, cell: Cell, edges: Floats) -> Floats:
     lasted = _lasted(steps["start"].to_numpy(), steps["end"].to_numpy())
     return _held(steps, _numbers(steps, "new_tokens") / lasted, steps["end"].to_numpy(), edges)
 
 
-def _evictions(steps: pl.DataFrame, cell: Cell, edges: Numbers) -> Numbers:
+def _evictions(steps: pl.DataFrame, cell: Cell, edges: Floats) -> Floats:
     """Up to the end of each bin."""
     total = np.concatenate([[0.0], np.cumsum(_numbers(steps, "evicted"))])
-    found: Numbers = total[np.searchsorted(steps["start"].to_numpy(), edges[1:], side="right")]
+    found: Floats = total[np.searchsorted(steps["start"].to_numpy(), edges[1:], side="right")]
     return found
 
 
-def _size(steps: pl.DataFrame, cell: Cell, edges: Numbers) -> Numbers | None:
+def _size(steps: pl.DataFrame, cell: Cell, edges: Floats) -> Floats | None:
     if not cell.adapts:
         return None
     place = np.searchsorted(steps["start"].to_numpy(), edges[1:], side="left") - 1
-    found: Numbers = _numbers(steps, "slots")[np.maximum(place, 0)]
+    found: Floats = _numbers(steps, "slots")[np.maximum(place, 0)]
     return found
 
 
@@ -115,7 +112,7 @@ SHOWN: Mapping[str, tuple[str, Sampled]] = {
 }
 
 
-def _panels(view: View, found: Mapping[Arm, Numbers], edges: Numbers, label: str) -> list[Panel]:
+def _panels(view: View, found: Mapping[Arm, Floats], edges: Floats, label: str) -> list[Panel]:
     highest = max(float(line.max()) for line in found.values())
     width = float(edges[1] - edges[0])
     layout = {
@@ -125,7 +122,7 @@ def _panels(view: View, found: Mapping[Arm, Numbers], edges: Numbers, label: str
     return by_mode(view, {arm: [_trace(arm, line, edges[0] + width / 2, width)] for arm, line in found.items()}, layout)
 
 
-def _trace(arm: Arm, line: Numbers, first: float, width: float) -> dict[str, Any]:
+def _trace(arm: Arm, line: Floats, first: float, width: float) -> dict[str, Any]:
     return of_arm(
         arm,
         x0=rounded([first])[0],

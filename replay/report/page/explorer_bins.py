@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from replay.metrics.engine import BOUNDS
+from replay.metrics.over_time import Floats, accrued
 
 BINS = 1000
 """A screen is hardly wider."""
 TENTHS = 10
-
-Floats = NDArray[np.float64]
 
 
 def overview(
@@ -31,33 +29,24 @@ def overview(
     edges, length = np.linspace(*span, count + 1), (span[1] - span[0]) / count
     start, end = (steps[name].to_numpy().astype(np.float64) for name in ("start", "end"))
     seconds, gaps = end - start, np.maximum(start - np.concatenate([start[:1], end[:-1]]), 0.0)
-    times = np.maximum.accumulate(np.column_stack([start, end]).ravel())
     bound = steps["bound"].fill_null("nothing").to_numpy()
-    held = np.array([_total(times, seconds * (bound == name), edges) for name in BOUNDS])
+    held = np.array([accrued(start, end, seconds * (bound == name), edges) for name in BOUNDS])
     tokens, running, used, evicted = (
         steps[name].cast(pl.Float64).to_numpy() for name in ("new_tokens", "running", "used_blocks", "evicted")
     )
     stayed = np.maximum(running - steps["admitted"].to_numpy(), 0.0)  # residents between a step and the one before
     kept = np.where(stayed > 0, np.concatenate([used[:1], used[:-1]]), 0.0)
+    filled = accrued(start, end, used * seconds, edges, kept * gaps)
     place = np.clip(np.searchsorted(edges, start, side="right") - 1, 0, count - 1)
     most, busy = held.argmax(axis=0).tolist(), (held.sum(axis=0) > 1e-9 * length).tolist()
     return {
-        "running": _whole(_total(times, running * seconds, edges, stayed * gaps) / length * TENTHS),
+        "running": _whole(accrued(start, end, running * seconds, edges, stayed * gaps) / length * TENTHS),
         "waiting": _whole(_waited(requests, edges) / length * TENTHS),
-        "kv": _whole(_total(times, used * seconds, edges, kept * gaps) / length / blocks * 100) if blocks else None,
-        "rate": _whole(_total(times, tokens, edges) / length),
+        "kv": _whole(filled / length / blocks * 100) if blocks else None,
+        "rate": _whole(accrued(start, end, tokens, edges) / length),
         "evicted": _whole(np.bincount(place, weights=evicted, minlength=count).astype(np.float64)),
         "bound": [name if any_ else None for name, any_ in zip(most, busy, strict=True)],
     }
-
-
-def _total(times: Floats, amounts: Floats, edges: Floats, between: Floats | None = None) -> Floats:
-    """What falls into each bin of the amounts of steps, each of which accrues evenly; `times` are their starts and
-    ends, in turn. What accrues before each, since the end of the one before it, is in `between`."""
-    if not len(times) or not amounts.any():
-        return np.zeros(len(edges) - 1)
-    total = np.cumsum(np.column_stack([np.zeros(len(amounts)) if between is None else between, amounts]).ravel())
-    return np.diff(np.interp(edges, times, total, left=0.0))
 
 
 def _waited(requests: pl.DataFrame, edges: Floats) -> Floats:
