@@ -9,9 +9,10 @@ from replay.report.claims import gains_and_losses
 from replay.report.findings import Findings
 from replay.report.health import certainty, health
 from replay.report.loads import told_of_loads
+from replay.report.modes import of_reference
 from replay.report.opening import best_of_modes, better, opening, sound
 from replay.report.overload import told_of_overload
-from replay.report.policies import families, members
+from replay.report.policies import families, longest_wait, members
 from replay.report.regime import no_queueing, told_of_regime
 from replay.report.settings import told_of_settings
 from replay.report.who_pays import ends_in_words, moved
@@ -66,16 +67,21 @@ def _of_policies(findings: Findings, trace: str) -> str | None:
     winners = [pair for pair in family if better(pair) > 0]
     if winners:
         best = min(winners, key=_end_to_end)
+        ends = _ends(best, findings)
+        if not sound(of_reference(contrasts.modes)):  # the first sentence has said that it is better
+            return f"Under **{best.name}**, {ends}." if ends else None
         told = f"In {base.setting}, **{best.name}** is better than {base.policy} on average: it has {_facts(best, 2)}"
-        return f"{told}{_payers(best)}."
+        return f"{told}; {ends}." if ends else f"{told}."
     mixed = [pair for pair in family if all(gains_and_losses(pair))]
     if mixed:
         pair = min(mixed, key=_end_to_end)
         told = f"In {base.setting}, no policy is better than {base.policy} in everything, on average"
-        return f"{told}: **{pair.name}** has {_facts(pair, 1)}{_payers(pair)}."
+        told = f"{told}: **{pair.name}** has {_facts(pair, 1)}"
+        return f"{told}; {ends}." if (ends := _ends(pair, findings)) else f"{told}."
     told = f"In {base.setting}, no policy can be said to be better than {base.policy} on average"
     mover = max(family, key=moved)
-    return f"{told}; they move the wait, **{mover.name}** most{_payers(mover)}." if moved(mover) else f"{told}."
+    ends = _ends(mover, findings)
+    return f"{told}; they move the wait, **{mover.name}** most: {ends}." if moved(mover) else f"{told}."
 
 
 def _facts(pair: Contrast, most: int) -> str:
@@ -85,10 +91,9 @@ def _facts(pair: Contrast, most: int) -> str:
     return f"{told}, but {enumerate_words(losses[:MOST_PRICES])}" if losses else told
 
 
-def _payers(pair: Contrast) -> str:
-    """Who gains and who pays, by mean TTFT."""
-    ends = ends_in_words(pair)
-    return f"; {ends}" if ends else ""
+def _ends(pair: Contrast, findings: Findings) -> str:
+    """Who gains and who pays, by mean TTFT and by the longest wait."""
+    return "; ".join(told for told in (ends_in_words(pair), longest_wait(pair, findings)) if told)
 
 
 def _end_to_end(pair: Contrast) -> float:

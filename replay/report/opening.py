@@ -124,7 +124,8 @@ def _figures(pair: Contrast, leader: Arm, of_leader: str, of_rival: str) -> str:
             parts.append(f"{name} {duration(found[0])}{of_leader} against {duration(found[1])}{of_rival}{sure}")
             break
     if (rates := sides("output_throughput")) and rates[1]:
-        parts.append(f"{number(rates[0] / rates[1])} times its output tokens/s")
+        times = f"{number(rates[0] / rates[1])} times"
+        parts.append(f"{times} its output tokens/s" if parts else f"{times} as many output tokens/s as{of_rival}")
     if not parts and (shares := sides("good")):
         parts.append(f"goodput {percent(shares[0])}{of_leader} against {percent(shares[1])}{of_rival}")
     price = pair.differences["tpot"]

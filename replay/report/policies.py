@@ -108,13 +108,19 @@ def _figures(pair: Contrast) -> tuple[float, ...]:
 
 
 def _longest_wait(pair: Contrast, findings: Findings) -> str:
-    """What the longest wait became, where it changed by much; `but` where it went against all else that is claimed."""
+    """What the longest wait became; `but` where it went against all else that is claimed."""
+    if not (told := longest_wait(pair, findings)):
+        return ""
+    merits = {difference.merit for difference, _ in considered(pair)} - {0}
+    joint = "and" if findings.compare("longest_wait", pair.base, pair.other).merit in merits else "but"
+    return f", {joint} {told}"
+
+
+def longest_wait(pair: Contrast, findings: Findings) -> str:
+    """`the longest wait is 9.80 s instead of 17.5 s`, where it changed by much."""
     wait = findings.compare("longest_wait", pair.base, pair.other)
     if not wait.seen or wait.base_mean is None or wait.difference is None:
         return ""
     if abs(wait.difference) < LARGE * wait.base_mean:
         return ""
-    merits = {difference.merit for difference, _ in considered(pair)} - {0}
-    joint = "and" if wait.merit in merits else "but"
-    after = wait.base_mean + wait.difference
-    return f", {joint} the longest wait is {duration(after)} instead of {duration(wait.base_mean)}"
+    return f"the longest wait is {duration(wait.base_mean + wait.difference)} instead of {duration(wait.base_mean)}"
