@@ -24,7 +24,7 @@ COMMANDS = {  # name: where it is, and its line in the help of the group
     "plan": ("replay.cli.plan:plan", "Say how large a batch fits into a device's memory."),
     "policies": ("replay.cli.policies:policies_command", "List the scheduling policies, or say all of one."),
     "policy": ("replay.cli.policy_check:policy", "Check a policy against what every policy promises."),
-    "modes": ("replay.cli.listings:modes_command", "List the batching modes, with their settings."),
+    "modes": ("replay.cli.modes:modes_command", "List the batching modes, with their settings."),
     "keys": ("replay.cli.keys:keys_command", "List every key of an experiment, or say all of one."),
     "metrics": ("replay.cli.metrics:metrics_command", "List every metric with its definition, or say all of one."),
     "reproduce": ("replay.cli.reproduce:reproduce", "Run a paper's claim again, and say whether it holds here."),

@@ -108,8 +108,8 @@ class View:
             more = f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else ""
             # lag is all that makes a cell invalid; its milliseconds are in the report
             remarks.append(f"invalid: {'; '.join(labels[:MOST_NAMED])}{more} (arrivals were taken in too late)")
-        few = self.left_out if len({cell.named_policy for cell in cells}) > 1 else None
-        return "\n".join(fill(text, LINE) for text in (few, "; ".join(remarks)) if text) or None
+        chosen = self.left_out if len({cell.named_policy for cell in cells}) > 1 else None
+        return "\n".join(fill(text, LINE) for text in (chosen, "; ".join(remarks)) if text) or None
 
 
 def views(run: Run, measured: Measured, *, every_policy: bool = False) -> list[View]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from replay.cli.listings import modes_command
+from replay.cli.modes import modes_command
 from replay.errors import ExperimentError
 from replay.scheduler import batch_sizes, modes
 
