@@ -71,8 +71,8 @@ def _highest(found: pl.DataFrame, name: str) -> float:
 
 
 def _line(arm: Arm) -> pl.DataFrame:
-    """Time and the values, over at most `BINS` bins: counts and KV use are averages and end on the ground; what is
-    told so far is what it was at the end of each bin."""
+    """Time and the values, over at most `BINS` bins: counts and KV use are averages and end on the ground, also where
+    the engine idles for longer than a bin; what is told so far is what it was at the end of each bin."""
     cell = arm.shown
     kv = pl.col("used_blocks") / pl.lit(cell.blocks, dtype=pl.Float64) * 100
     steps = (
@@ -85,13 +85,28 @@ def _line(arm: Arm) -> pl.DataFrame:
             kv=kv,
             evictions=pl.col("evicted").cum_sum().cast(pl.Float64),
             swapped=(pl.col("swapped_out") + pl.col("swapped_in")).cum_sum().cast(pl.Float64),
+            stay=(pl.col("running") - pl.col("admitted")).clip(0).shift(-1).cast(pl.Float64),  # to the next step
         )
     )
     first, last = steps.select(pl.col("start").min(), pl.col("end").max()).row(0)
+    length = ((last or 0) - (first or 0)) / BINS
     binned = (
-        steps.group_by(((pl.col("start") - first) / ((last or 0) - (first or 0)) * BINS).floor(), maintain_order=True)
-        .agg(pl.col("start").first().alias("time"), pl.col(*ROWS).mean(), pl.col(*SO_FAR).last())
+        steps.group_by(((pl.col("start") - first) / length).floor(), maintain_order=True)
+        .agg(pl.col("start").first().alias("time"), *map(_average, ROWS), pl.col(*SO_FAR).last())
         .select("time", *ROWS, *SO_FAR)
     )
+    idle = steps.filter(pl.col("start").shift(-1) - pl.col("end") > length).select(
+        pl.col("end").alias("time"),
+        pl.col("stay").alias("running"),
+        pl.col("waiting"),
+        pl.when(pl.col("stay") > 0).then("kv").otherwise(pl.col("kv") * 0).alias("kv"),
+        pl.col(*SO_FAR),
+    )
     ended = binned.tail(1).with_columns(time=pl.lit(last), running=0.0, waiting=0.0, kv=pl.col("kv") * 0)
-    return pl.concat([binned, ended.cast(binned.schema)])
+    return pl.concat([binned, idle.cast(binned.schema), ended.cast(binned.schema)]).sort("time", maintain_order=True)
+
+
+def _average(name: str) -> pl.Expr:
+    """Over the time that steps take; null where it is of none."""
+    value, seconds = pl.col(name), (pl.col("end") - pl.col("start")).clip(1e-9)
+    return pl.when(value.count() > 0).then((value * seconds).sum() / seconds.sum()).alias(name)

@@ -32,3 +32,17 @@ def test_evictions_and_swaps_are_counted_up_under_kv_use(tmp_path: Path) -> None
 def test_without_evictions_there_is_no_row_of_them(tmp_path: Path) -> None:
     labels = [axes.get_ylabel() for axes in drawn("timeline", one_request(tmp_path)).axes]
     assert labels == ["running requests", "waiting requests", "KV blocks used, %"]
+
+
+def test_a_step_counts_as_long_as_it_takes_and_an_idle_engine_runs_nobody(tmp_path: Path) -> None:
+    steps = [
+        step_row(0, 0.0, 0.001, running=1, used_blocks=128),
+        step_row(1, 0.001, 0.004, running=5, used_blocks=640),  # in one bin with the first, for three times as long
+        step_row(2, 3.0, 4.0, running=2, admitted=2, used_blocks=256),
+    ]
+    write_tables(tmp_path / "cells" / "continuous-fifo", [request_row(0, token_times=[4.0])], steps)
+    running, waiting, kv = drawn("timeline", write_manifest(tmp_path, [cell_entry("continuous-fifo")], rows=1)).axes
+    for axes, heights in ((running, [4, 0, 2, 0]), (waiting, [0, 0, 0, 0]), (kv, [100, 0, 50, 0])):
+        (line,) = axes.lines
+        assert list(line.get_xdata()) == pytest.approx([0.0, 0.004, 3.0, 4.0])
+        assert list(line.get_ydata()) == pytest.approx(heights)
