@@ -22,8 +22,9 @@ __all__ = ["page"]
 
 _HERE = Path(__file__).parent
 SCRIPTS = (
-    *("unpack", "theme", "filter", "tables", "charts"),
-    *("explorer-data", "explorer-pen", "explorer-overview", "explorer-slots", "explorer"),
+    *("unpack", "element", "theme", "filter", "tables", "charts"),
+    *("explorer-data", "explorer-words", "explorer-pen", "explorer-overview", "explorer-slots", "explorer-choice"),
+    *("explorer-window", "explorer-panels", "explorer-request", "explorer-list", "explorer"),
     "start",
 )
 STYLES = ("style", "explorer")
