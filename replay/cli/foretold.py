@@ -88,9 +88,12 @@ def outlook(experiment: Experiment, runner: Runner, traces: list[Trace]) -> Outl
 
 def forecast(experiment: Experiment, runner: Runner, traces: list[Trace]) -> str:
     """How many cells, and how long at least."""
+    from replay.metrics.notation import duration
+
     cells, seconds = runner.cells, sum(_shortest(experiment, runner, traces))
     count = f"{len(cells)} cells" if len(cells) != 1 else "1 cell"
     lasts = f"{seconds / 60:.1f} min" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h"
+    lasts = duration(seconds) if seconds < 60 else lasts
     length = f"in real time: at least {lasts}" if seconds else "simulated, on a virtual clock"
     return f"{count}, {length}; lengths as {experiment.predictor.name} knows them"
 

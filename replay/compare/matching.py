@@ -20,6 +20,7 @@ from replay.results import Cell
 from replay.traces.wording import named
 
 PARTS = ("engine", "mode", "policy")
+SETTINGS = "a setting of mode or policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,23 @@ def _place(arm: Arm, cells: Sequence[Cell]) -> Place:
     return Place(Arm(arm.trace, arm.mode, arm.policy, arm.variant, kept), kept[0], left_out=left_out)
 
 
+def _differing(lone: Sequence[Row]) -> list[str]:
+    """The settings in which cells of one trace, mode and policy differ between runs; none where no more matches."""
+    alike: dict[tuple[str, str, str], list[Cell]] = {}
+    for row in lone:
+        alike.setdefault((row.trace, row.cell.mode, row.cell.policy), []).append(row.cell)
+    names: dict[str, None] = {}
+    for cells in alike.values():
+        for part in ("mode", "policy"):
+            known = [settings_of(cell, part) for cell in cells]
+            names |= {
+                name: None
+                for name in known[0]
+                if len({_canonical(settings[name]) for settings in known if name in settings}) > 1
+            }
+    return list(names)
+
+
 def _nothing_shared(sides: Sequence[Side], lone: Sequence[Row], notes: Sequence[str]) -> str:
     """What each run has, and what may be done."""
     told = []
@@ -205,5 +223,7 @@ def _nothing_shared(sides: Sequence[Side], lone: Sequence[Row], notes: Sequence[
         mine = [f"{named(row.trace)}: {row.setting}, {row.policy}" for row in lone if number in row.places]
         more = f" and {len(mine) - 3} more" if len(mine) > 3 else ""
         told.append(f"{named(side.label)} has {'; '.join(mine[:3])}{more}")
-    remedy = "--across SETTING matches cells that differ in a setting of mode or policy"
+    differ = _differing(lone)
+    options = " ".join(f"--across {name}" for name in differ) if differ else "--across SETTING"
+    remedy = f"{options} matches cells that differ in {'it' if len(differ) == 1 else 'them' if differ else SETTINGS}"
     return "\n".join([f"no two of these runs have a cell in common ({remedy})", *told, *notes])

@@ -42,7 +42,8 @@ def table(comparison: Comparison) -> str:
 def document(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
     """Markdown: the same, for a pull request."""
     first, *rest = _opening(comparison)
-    parts = [f"## {first}", _listed(rest)]
+    facts = {f"  {fact}" for fact in comparison.facts}
+    parts = [f"## {first}", "\n".join(f"  - {line.strip()}" if line in facts else f"- {line.strip()}" for line in rest)]
     heads = ["mode", "policy", "run", *(figure.name for figure in comparison.figures)]
     for trace in comparison.matching.traces:
         rows = [row for row in comparison.matching.rows if row.trace == trace]

@@ -112,6 +112,9 @@ def test_the_rate_now_is_that_of_the_last_two_seconds() -> None:
         predictor=predictors["oracle"](), records=Records(),
     )  # fmt: skip
     progress = Still(1, replayer.scheduler.state, set())
+    progress.now, progress.tokens = 0.00002, 1
+    tally.look(progress)
+    assert tally.mean_tokens_per_second is None, "or it would be 50,000"
     for now, tokens in ((1.0, 10), (2.0, 20), (3.0, 60), (4.0, 90)):
         progress.now, progress.tokens = now, tokens
         tally.look(progress)

@@ -42,6 +42,9 @@ def test_a_long_trace_is_told_in_hours_and_its_counts_with_commas(tmp_path: Path
     said = replay("run", "--trace", path, "--policy", "fifo", "--mode", "continuous", "--dry-run").stderr
     assert "long.parquet: 2 requests over 18,000.0 s, 16 prompt and 3 output tokens\n  skipped 1 row: zero" in said
     assert "1 cell, in real time: at least 5.0 h;" in said
+    trace = "traces/sample.parquet"
+    short = replay("run", "--trace", trace, "--policy", "fifo", "--mode", "continuous", "--dry-run").stderr
+    assert "1 cell, in real time: at least 3.50 s;" in short
 
 
 def test_an_open_loop_on_request(tmp_path: Path) -> None:

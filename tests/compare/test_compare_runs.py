@@ -375,7 +375,9 @@ def test_another_number_of_answers_is_said(before: Path, tmp_path: Path) -> None
 def test_the_same_name_for_other_requests_is_no_match(before: Path, tmp_path: Path) -> None:
     shorter = simulated(tmp_path / "shorter", STATIC, CONTINUOUS, limit=20)
     told = fault(before, shorter)
-    assert told.startswith("no two of these runs have a cell in common")
+    assert told.startswith(
+        "no two of these runs have a cell in common (--across SETTING matches cells that differ in a "
+    )
     assert "trace sample is not the same requests everywhere" in told
     assert "before: 60 requests, sha256 " in told
     assert "shorter: 20 requests" in told
@@ -399,10 +401,12 @@ def test_cells_match_by_their_settings_whatever_was_swept(before: Path, tmp_path
 
 def test_a_setting_may_be_what_runs_differ_in(before: Path, tmp_path: Path) -> None:
     wider = simulated(tmp_path / "wider", "modes.continuous={max_running=8, token_budget=256}")
-    assert "--across SETTING matches cells that differ in a setting" in fault(before, wider)
+    assert "(--across max_running matches cells that differ in it)" in fault(before, wider)
     content = as_json(before, wider, "--across", "max_running")
     assert [cell["setting"] for cell in content["cells"]] == ["continuous"] * 2
     assert {"fact": "mode continuous.max_running", "values": {"before": "4", "wider": "8"}} in content["differ_in"]
+    markdown = printed(before, wider, "--across", "max_running", "--format", "markdown")
+    assert "- The runs differ in (before / wider):\n  - mode continuous.max_running: 4 / 8\n" in markdown
     assert "no cell has such a setting; did you mean 'max_running'?" in fault(before, wider, "--across", "max_runing")
     swept = simulated(tmp_path / "swept", "modes.continuous={max_running=[2, 8], token_budget=256}")
     assert "nothing but max_running=2 and max_running=8 tells some of its cells apart" in fault(

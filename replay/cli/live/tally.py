@@ -39,7 +39,7 @@ class Tally:
     @property
     def mean_tokens_per_second(self) -> float | None:
         """Tokens of answers so far, those that are not complete included."""
-        return self.tokens / self.now if self.now > 0 else None
+        return self.tokens / self.now if self.now >= LEAST else None
 
     @property
     def output_throughput(self) -> float | None:
