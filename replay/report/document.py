@@ -15,6 +15,7 @@ from replay.metrics.simultaneous import CONFIDENCE
 from replay.report.advice import Advice, advice_section
 from replay.report.breakdowns import breakdown
 from replay.report.comparisons import contrast_table, swept
+from replay.report.escaping import escaped, marked_names, one_line
 from replay.report.findings import Findings
 from replay.report.isolation import isolation_section
 from replay.report.loads import sections
@@ -74,7 +75,7 @@ def document(
     """The Markdown text. `pictures` are links by name of plot, `problems` what could not be drawn."""
     run = findings.run
     parts = [
-        f"# {run.name}",
+        f"# {one_line(run.name)}",
         "## Verdict",
         "\n".join(f"- {sentence}" for sentence in verdict(findings)),
         *(_picture(pictures, name) for name in pictures if name.startswith("slots")),
@@ -89,7 +90,7 @@ def document(
     others = [name for name in _in_order(pictures) if not name.startswith("slots")]
     parts += ["## Pictures" if others else "", *(_picture(pictures, name) for name in others)]
     parts += ["## Validity", validity(findings, problems), "## Definitions", definitions(), RULES]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return escaped("\n\n".join(part for part in parts if part), marked_names(findings)) + "\n"
 
 
 def _in_order(pictures: Mapping[str, str]) -> list[str]:

@@ -14,6 +14,7 @@ from replay.plots.view import View, views
 from replay.report.advice import Advice, told_of_advice, tried
 from replay.report.charts import Chart, charts
 from replay.report.document import RULES, definitions, differences, validity, who_pays
+from replay.report.escaping import marked_names
 from replay.report.findings import Findings
 from replay.report.gist import gist
 from replay.report.in_force import settings_in_force
@@ -88,12 +89,13 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
     run = findings.run
     blobs: dict[str, str] = {}
     undrawn: list[str] = []
+    names = marked_names(findings)
     parts = []
     seen = views(run, findings.measured, every_policy=True)
     explored = _explored(seen, undrawn)
     for place, view in enumerate(seen):
         frames = _frames(view, findings, place, pictures, blobs, undrawn)
-        parts.append(_trace(findings, view.trace, place, frames, explorer=bool(explored)))
+        parts.append(_trace(findings, view.trace, place, frames, names, explorer=bool(explored)))
     blobs |= explored
     manifest = run.manifest
     return Content(
@@ -101,18 +103,18 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
         created=str(manifest.get("created") or ""),
         machine=_machine(manifest.get("hardware") or {}),
         badges=_badges(findings),
-        gist=[sentence(text) for text in gist(findings)],
-        verdict=prose("\n".join(f"- {text}" for text in verdict(findings))),
+        gist=[sentence(text, names) for text in gist(findings)],
+        verdict=prose("\n".join(f"- {text}" for text in verdict(findings)), names),
         advice=[
-            (sentence(what + tried(piece)), sentence(why))
+            (sentence(what + tried(piece), names), sentence(why, names))
             for piece, (what, why) in zip(advice, told_of_advice(advice, findings), strict=True)
         ],
-        loads=prose(sections(findings)),
+        loads=prose(sections(findings), names),
         traces=parts,
-        ran=prose(what_was_run(findings)),
-        in_force=prose(settings_in_force(findings)),
+        ran=prose(what_was_run(findings), names),
+        in_force=prose(settings_in_force(findings), names),
         experiment=_experiment(findings),
-        validity=prose(validity(findings, [*problems, *undrawn])),
+        validity=prose(validity(findings, [*problems, *undrawn]), names),
         definitions=prose(definitions()),
         rules=prose(RULES),
         pictures=list(pictures),
@@ -122,7 +124,9 @@ def content(findings: Findings, advice: Sequence[Advice], pictures: Sequence[str
     )
 
 
-def _trace(findings: Findings, trace: str, place: int, frames: list[Frame], *, explorer: bool) -> TraceContent:
+def _trace(
+    findings: Findings, trace: str, place: int, frames: list[Frame], names: Sequence[str], *, explorer: bool
+) -> TraceContent:
     chapters = {
         "Compared pair by pair": differences(findings, trace),
         "Who pays": who_pays(findings, trace),
@@ -137,11 +141,11 @@ def _trace(findings: Findings, trace: str, place: int, frames: list[Frame], *, e
     return TraceContent(
         place,
         trace,
-        prose("\n".join(f"- {text}" for text in in_words(findings, trace))),
+        prose("\n".join(f"- {text}" for text in in_words(findings, trace)), names),
         tables(findings, trace),
         frames,
         explorer,
-        [(title, prose(parts)) for title, parts in chapters.items() if any(parts)],
+        [(title, prose(parts, names)) for title, parts in chapters.items() if any(parts)],
     )
 
 

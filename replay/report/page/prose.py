@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from replay.report.escaping import escaped
+
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
 
 
-def prose(parts: str | Iterable[str]) -> Markup:
-    """Paragraphs, lists, headings and tables; of several parts, those that are not empty."""
+def prose(parts: str | Iterable[str], names: Sequence[str] = ()) -> Markup:
+    """Paragraphs, lists, headings and tables; of several parts, those that are not empty. `names`: `marked_names`."""
     text = parts if isinstance(parts, str) else "\n\n".join(part for part in parts if part)
-    return Markup(_unbroken(_markdown.render(text)))  # raw HTML in it is escaped
+    return Markup(_unbroken(_markdown.render(escaped(text, names))))  # raw HTML in it is escaped
 
 
-def sentence(text: str) -> Markup:
+def sentence(text: str, names: Sequence[str] = ()) -> Markup:
     """One line, without a paragraph around it."""
-    return Markup(_unbroken(_markdown.renderInline(" ".join(text.split()))))  # raw HTML in it is escaped
+    return Markup(
+        _unbroken(_markdown.renderInline(" ".join(escaped(text, names).split())))
+    )  # raw HTML in it is escaped
 
 
 def _unbroken(html: str) -> str:
