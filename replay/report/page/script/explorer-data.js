@@ -62,7 +62,8 @@ function readSpans(packed, trace) {
 function readRequests(packed, spans, trace) {
   const places = packed.place === null ? Float64Array.from({ length: trace.count }, (_, place) => place) : runningSum(packed.place);
   const { count } = packed;
-  const columns = Object.fromEntries(["due", "admitted", "first_token", "last_token", "finished", "ended", "status", "generated", "evictions", "swaps"].map((name) => [name, columnOf(packed, name)]));
+  const names = ["due", "admitted", "first_token", "last_token", "finished", "ended", "status", "generated", "evictions", "swaps"];
+  const columns = Object.fromEntries(names.map((name) => [name, columnOf(packed, name)]));
   const at = new Int32Array(trace.count).fill(-1);
   places.forEach((place, index) => { at[place] = index; });
   const held = heldTimes(spans, at, count);

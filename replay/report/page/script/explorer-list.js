@@ -1,12 +1,19 @@
 // The requests of the seconds that are shown, as a list.
 const mostListed = 200;
 const listColumns = [
-  { key: "row", head: "request", number: true }, { key: "user", head: "user" }, { key: "priority", head: "priority", number: true },
-  { key: "prompt", head: "prompt", number: true, text: (value) => withThousands(value, 0) }, { key: "output", head: "output", number: true, text: (value) => withThousands(value, 0) },
-  { key: "arrived", head: "arrived", number: true, text: (value, explorer) => instant(explorer, value) }, { key: "wait", head: "queue wait", number: true, text: duration },
-  { key: "ttft", head: "TTFT", number: true, text: duration }, { key: "e2e", head: "E2E", number: true, text: duration },
-  { key: "evictions", head: "evictions", number: true }, { key: "status", head: "ended" },
-  { key: "beside", head: "E2E in B", number: true, text: duration }, { key: "by", head: "B − A", number: true, text: (value) => (value > 0 ? "+" : "") + duration(value) },
+  { key: "row", head: "request", number: true },
+  { key: "user", head: "user" },
+  { key: "priority", head: "priority", number: true },
+  { key: "prompt", head: "prompt", number: true, text: (value) => withThousands(value, 0) },
+  { key: "output", head: "output", number: true, text: (value) => withThousands(value, 0) },
+  { key: "arrived", head: "arrived", number: true, text: (value, explorer) => instant(explorer, value) },
+  { key: "wait", head: "queue wait", number: true, text: duration },
+  { key: "ttft", head: "TTFT", number: true, text: duration },
+  { key: "e2e", head: "E2E", number: true, text: duration },
+  { key: "evictions", head: "evictions", number: true },
+  { key: "status", head: "ended" },
+  { key: "beside", head: "E2E in B", number: true, text: duration },
+  { key: "by", head: "B − A", number: true, text: (value) => (value > 0 ? "+" : "") + duration(value) },
 ];
 
 function makeList(explorer) {
@@ -24,32 +31,53 @@ function listed(explorer) {
     });
     if (!there) continue;
     const facts = panels.map((panel) => factsOf(panel.cell, place)), e2e = facts[0]?.e2e ?? NaN, beside = facts[1]?.e2e ?? NaN;
-    found.push({ place, row: trace.row[place], user: trace.user[place], priority: trace.priority[place], prompt: trace.prompt[place], output: trace.output[place],
+    found.push({ place, row: trace.row[place], user: trace.user[place], priority: trace.priority[place],
+      prompt: trace.prompt[place], output: trace.output[place],
       ...(facts[0] ?? { arrived: NaN, wait: NaN, ttft: NaN, e2e: NaN, evictions: null, status: "not in A" }), beside, by: beside - e2e });
   }
   return found;
 }
 
+function isMissing(value) {
+  return value === null || value === undefined || Number.isNaN(value);
+}
+
+function inOrder({ column, down }, found) {
+  // What is missing comes last, whichever way the list is sorted.
+  const sign = down ? -1 : 1;
+  return found.sort((one, other) => {
+    const [first, second] = [one[column], other[column]];
+    const compared = isMissing(first) || isMissing(second) ? isMissing(first) - isMissing(second) : sign * compareValues(first, second);
+    return compared || one.place - other.place;
+  });
+}
+
+function columnsFor({ panels }, found) {
+  // Those that say something: of B where it is there, of users and priorities where any is known.
+  const told = {
+    user: found.some((row) => row.user !== null), priority: found.some((row) => row.priority !== null),
+    evictions: found.some((row) => row.evictions), beside: panels.length > 1, by: panels.length > 1,
+  };
+  return listColumns.filter(({ key }) => told[key] ?? true);
+}
+
 function tellList(explorer) {
-  const list = explorer.figure.querySelector(".list"), { sort, panels } = explorer;
-  if (!list.open || !panels.length) {
-    list.querySelector("summary").textContent = "The requests of these seconds, as a list";
+  const list = explorer.figure.querySelector(".list"), summary = list.querySelector("summary");
+  if (!list.open || !explorer.panels.length) {
+    summary.textContent = "The requests of these seconds, as a list";
     list.querySelector(".scroll")?.remove();
     return;
   }
-  const found = listed(explorer);
-  const missing = (value) => value === null || value === undefined || Number.isNaN(value);
-  const sign = sort.down ? -1 : 1;
-  found.sort((one, other) => missing(one[sort.column]) - missing(other[sort.column]) || (missing(one[sort.column]) ? 0 : sign * compareValues(one[sort.column], other[sort.column])) || one.place - other.place);
-  const kept = found.slice(0, mostListed);
-  list.querySelector("summary").textContent = `${withThousands(found.length, 0)} requests were there in these seconds${found.length > kept.length ? `; the first ${mostListed} in this order` : ""}`;
-  const columns = listColumns.filter(({ key }) => (panels.length > 1 || !["beside", "by"].includes(key)) && (!["user", "priority"].includes(key) || found.some((row) => row[key] !== null)) &&
-    (key !== "evictions" || found.some((row) => row.evictions)));
+  const found = inOrder(explorer.sort, listed(explorer)), kept = found.slice(0, mostListed);
+  const more = found.length > kept.length ? `; the first ${mostListed} in this order` : "";
+  summary.textContent = `${withThousands(found.length, 0)} requests were there in these seconds${more}`;
+  const columns = columnsFor(explorer, found);
   const head = element("tr", {}, ...columns.map((column) => listHead(explorer, column)));
   const rows = kept.map((row) => listRow(explorer, columns, row));
   const table = element("table", { dataset: { sortable: "" } }, element("thead", {}, head), element("tbody", {}, ...rows));
   const scroll = list.querySelector(".scroll") ?? list.appendChild(element("div", { className: "scroll", tabIndex: 0 }));
-  const at = [scroll.scrollTop, scroll.scrollLeft], focused = scroll.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
+  const at = [scroll.scrollTop, scroll.scrollLeft];
+  const focused = scroll.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
   scroll.replaceChildren(table);
   [scroll.scrollTop, scroll.scrollLeft] = at;
   if (focused) scroll.querySelector(`[data-focus="${focused}"]`)?.focus({ preventScroll: true });
@@ -69,8 +97,7 @@ function listHead(explorer, { key, head, number }) {
 
 function listRow(explorer, columns, row) {
   const cells = columns.map(({ key, number, text }) => {
-    const missing = row[key] === null || row[key] === undefined || Number.isNaN(row[key]);
-    const said = missing ? "–" : key === "status" ? row.status.replace("_", " ") : text ? text(row[key], explorer) : String(row[key]);
+    const said = isMissing(row[key]) ? "–" : key === "status" ? row.status.replace("_", " ") : text ? text(row[key], explorer) : String(row[key]);
     if (key !== "row") return element("td", { className: number ? "number" : "" }, said);
     const button = element("button", { type: "button", title: "follow this request", dataset: { focus: `row-${row.place}` } }, said);
     button.addEventListener("click", () => pin(explorer, explorer.pinned === row.place ? null : row.place));

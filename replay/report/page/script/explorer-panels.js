@@ -26,7 +26,8 @@ function makePanel(explorer, cell, letter) {
   const canvas = element("canvas", { className: "held", tabIndex: 0 });
   canvas.setAttribute("role", "application");
   canvas.setAttribute("aria-label", `Slots of ${letter}: ${nameOf(entry)}. Arrow keys move the chosen seconds; the list below has each request.`);
-  const panel = { cell, letter, canvas, words: element("p", { className: "faint words" }), moment: element("p", { className: "faint moment" }), tip: element("div", { className: "tip", hidden: true }),
+  const panel = { cell, letter, canvas, words: element("p", { className: "faint words" }),
+    moment: element("p", { className: "faint moment" }), tip: element("div", { className: "tip", hidden: true }),
     cursor: element("div", { className: "cursor", hidden: true }), seen: [], single: true };
   panel.lane = element("div", { className: "lane" }, canvas, panel.cursor, panel.tip);
   panel.box = element("section", { className: "cell" },
@@ -43,7 +44,8 @@ function watchPanel(explorer, panel) {
     const box = canvas.getBoundingClientRect(), area = panel.area, scale = panel.width / box.width;
     const x = (event.clientX - box.left) * scale, y = (event.clientY - box.top) * scale;
     const time = view.from + ((x - area.left) / area.width) * (view.to - view.from);
-    return { x, y, time, span: panel.single ? spanAt(cell.spans, Math.floor((y - area.top) / area.tall), time, ((view.to - view.from) / area.width) * 1.5) : -1 };
+    const slot = Math.floor((y - area.top) / area.tall), reach = ((view.to - view.from) / area.width) * 1.5;
+    return { x, y, time, span: panel.single ? spanAt(cell.spans, slot, time, reach) : -1 };
   };
   canvas.addEventListener("pointermove", (event) => {
     const at = pointed(event);

@@ -64,8 +64,9 @@ function tellPinned(explorer) {
     row("time per token", (facts) => duration(facts.tpot), (facts) => facts.tpot), row("E2E", (facts) => duration(facts.e2e), (facts) => facts.e2e),
     row("evictions", (facts) => String(facts.evictions ?? "–")), row("tokens written", (facts) => String(facts.generated ?? "–")), row("ended", statusWords),
   ];
-  const head = element("tr", {}, element("th"), ...panels.map((panel) => element("th", { scope: "col", className: "number" }, letterOf(panel.letter), element("span", { className: "long" }, ` ${nameOf(panel.cell.entry)}`))),
-    ...(both ? [element("th", { scope: "col", className: "number" }, "B − A")] : []));
+  const heads = panels.map((panel) => element("th", { scope: "col", className: "number" }, letterOf(panel.letter),
+    element("span", { className: "long" }, ` ${nameOf(panel.cell.entry)}`)));
+  const head = element("tr", {}, element("th"), ...heads, ...(both ? [element("th", { scope: "col", className: "number" }, "B − A")] : []));
   const stays = panels.map((panel) => stayOf(panel, pinned)).filter(Boolean);
   const show = element("button", { type: "button" }, "show all of it");
   show.addEventListener("click", () => {

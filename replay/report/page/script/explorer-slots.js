@@ -15,6 +15,10 @@ function placesOf(cell, width) {
   return { left, width: width - left - 2, top, rows, tall, bottom: top + rows * tall };
 }
 
+function barHeight({ tall }) {
+  return tall > 6 ? tall - 3 : tall; // with a gap to the next slot, where there is room for one
+}
+
 function drawSlots(canvas, width, cell, view, unit, longest, pinned) {
   // The spans that were drawn, by their place; none of them where there are too many.
   const colours = coloursNow();
@@ -23,7 +27,7 @@ function drawSlots(canvas, width, cell, view, unit, longest, pinned) {
   const x = (time) => area.left + ((time - view.from) / (view.to - view.from)) * area.width;
   drawQueue(pen, colours, area, cell, view, x, longest);
   pen.fillStyle = colours.idle;
-  for (let row = 0; row < area.rows; row++) pen.fillRect(area.left, area.top + row * area.tall, area.width, area.tall > 6 ? area.tall - 3 : area.tall);
+  for (let row = 0; row < area.rows; row++) pen.fillRect(area.left, area.top + row * area.tall, area.width, barHeight(area));
   const seen = spansWithin(cell.spans, view.from, view.to);
   const single = seen.length <= mostBars;
   pen.save();
@@ -78,7 +82,7 @@ function longestQueue(cell, view) {
 
 function drawBars(pen, colours, area, cell, seen, x, pinned) {
   const { spans } = cell;
-  const tall = area.tall > 6 ? area.tall - 3 : area.tall;
+  const tall = barHeight(area);
   const padding = tall >= 8 ? hatch(pen, colours.padded, colours["padded-line"]) : colours.padded;
   const paused = tall >= 8 ? hatch(pen, colours.paused, colours["paused-line"]) : colours.paused;
   for (const each of seen) {
@@ -137,7 +141,7 @@ function drawNumbers(pen, colours, area, cell, seen, x) {
 function drawPinned(pen, colours, area, cell, pinned, x) {
   // All stays of a request, and how long it waited for the first of them.
   const { spans, requests } = cell;
-  const tall = area.tall > 6 ? area.tall - 3 : area.tall;
+  const tall = barHeight(area);
   pen.strokeStyle = pen.fillStyle = colours.pin;
   pen.lineWidth = 2.4;
   let first = -1;
@@ -216,6 +220,7 @@ function drawSlotNames(pen, colours, area) {
   pen.textAlign = "right";
   const every = [1, 2, 4, 8, 16, 32, 64].find((step) => step * area.tall >= 13) ?? 128;
   for (let row = 0; row < area.rows; row++) {
-    if (every === 1 || (row + 1) % every === 0) pen.fillText(String(row + 1), area.left - 5, area.top + row * area.tall + (area.tall > 6 ? area.tall - 3 : area.tall) / 2);
+    const y = area.top + row * area.tall + barHeight(area) / 2;
+    if (every === 1 || (row + 1) % every === 0) pen.fillText(String(row + 1), area.left - 5, y);
   }
 }
