@@ -66,7 +66,7 @@ def test_every_panel_is_drawn_and_every_choice_switches(open_page: Open, report:
     assert page.locator(".modebar-btn").count() > 20
     assert page.locator(".modebar-btn[data-title^=Share]").count() == 0  # nothing is sent anywhere
     page.locator("#tradeoff-0 select.variant").select_option("goodput")
-    settled(page, """() => document.querySelector("#tradeoff-0 .ytitle").textContent === "goodput, %" """)
+    settled(page, """() => document.querySelector("#tradeoff-0 .ytitle")?.textContent === "goodput, %" """)
     assert choose_everything(page) > 30
     settled(page, """() => document.querySelectorAll(".chart .panel .main-svg").length > 20""")
 
@@ -78,11 +78,12 @@ def test_a_policy_and_a_mode_that_are_put_aside_leave_every_chart(open_page: Ope
     settled(page, f"() => !({POLICIES})().includes('sjf')")
     page.locator("#settings button", has_text="static").click()
     settled(page, """() => document.querySelectorAll("#heat_map-0 .xtick").length === 2""")
+    page.wait_for_selector("html[data-ready]")
     assert page.locator("#heat_map-0 .ytick").count() == 2
     assert drawn(page)["arrivals"] == [4, 4]  # of two policies: marks, and the line of medians
     assert set(page.evaluate(POLICIES)) == {"fifo", "fair"}
     page.locator("#everything").click()
-    settled(page, """() => document.querySelectorAll("#heat_map-0 .xtick").length === 3""")
+    page.wait_for_selector("html[data-ready]")
     sizes = """() => document.querySelector("#tradeoff-0 .js-plotly-plot").data
       .filter((trace) => trace.mode === "lines").map((trace) => trace.x.length)"""
     assert page.evaluate(sizes) == [2, 2, 2]

@@ -9,6 +9,8 @@ from browsing import Open, report_of
 from playwright.sync_api import Page
 from runs import simulated_run
 
+WIDTH = "document.documentElement.scrollWidth"
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -30,7 +32,7 @@ def column(page: Page, head: str) -> list[str]:
 
 
 def test_a_click_on_a_head_sorts_the_best_first_and_another_turns_it_round(open_page: Open, report: Path) -> None:
-    page = open_page(report)
+    page = open_page(report, wait=False)
     rates = column(page, "output tokens/s")
     page.locator("table.arms th", has_text="output tokens/s").first.get_by_role("button").click()
 
@@ -49,6 +51,7 @@ def test_a_policy_and_a_mode_that_are_put_aside_leave_tables_and_charts(open_pag
     page.locator("#settings button", has_text="static").click()
     assert column(page, "policy") == ["fifo", "fair"] * 2
     assert set(column(page, "mode")) == {"dynamic", "continuous"}
+    page.wait_for_selector("html[data-ready]")
     drawn = page.evaluate(
         """() => {
           const boxes = [...document.querySelectorAll("#distributions-0 .panel")].filter((box) => box.offsetParent);
@@ -58,16 +61,44 @@ def test_a_policy_and_a_mode_that_are_put_aside_leave_tables_and_charts(open_pag
         }"""
     )
     assert drawn == [["dynamic", ["fifo", "fair"]], ["continuous", ["fifo", "fair"]]]
+    assert page.evaluate(WIDTH) <= 1280
+    page.locator("#policies button", has_text="fair").dblclick()
+    assert column(page, "policy") == ["fair"] * 2
+    page.locator("#everything").click()
+    assert len(column(page, "policy")) == 9
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_is_wider_than_the_window(open_page: Open, report: Path, width: int) -> None:
-    page = open_page(report, width=width)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+def test_on_a_phone_nothing_is_wider_than_the_window(open_page: Open, report: Path) -> None:
+    assert open_page(report, width=360).evaluate(WIDTH) <= 360
+
+
+def test_policies_across_a_table_are_put_aside_with_it(open_page: Open, report: Path) -> None:
+    page = open_page(report, wait=False)
+    heads = """() => [...document.querySelectorAll("details.chapter table")].map((table) => table.tHead.rows[0])
+      .filter((row) => row.textContent.includes("user")).map((row) => [...row.cells])
+      .map((cells) => cells.filter((cell) => !cell.closest(".gone")).map((cell) => cell.textContent))"""
+    before = page.evaluate(heads)
+    assert ["user", "requests", "fifo", "sjf", "fair"] in [[cell.strip() for cell in row] for row in before]
+    page.locator("#policies button", has_text="sjf").click()
+    assert page.evaluate(heads) == [[cell for cell in row if cell != "sjf"] for row in before]
+    page.locator("#settings button", has_text="static").click()
+    assert sum(map(bool, page.evaluate(heads))) < len(before)
+
+
+def test_tables_are_chosen_with_the_arrow_keys(open_page: Open, report: Path) -> None:
+    page = open_page(report, wait=False)
+    page.locator("[role=tab]").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.textContent") == "The engine"
+    assert page.locator("[role=tab][tabindex='0']").all_inner_texts() == ["The engine"]
+    assert [panel.get_attribute("id") for panel in page.locator(".tab:visible").all()] == ["table-0-5"]
 
 
 def test_dark_is_dark_and_the_button_turns_it_light(open_page: Open, report: Path) -> None:
-    page = open_page(report, scheme="dark")
+    page = open_page(report, scheme="dark", wait=False)
     paper = "getComputedStyle(document.body).backgroundColor"
     assert page.evaluate(paper) == "rgb(20, 23, 27)"
     page.locator("#theme").click()

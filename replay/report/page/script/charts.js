@@ -1,15 +1,18 @@
-// Charts: drawn when they come into sight, and all of them once the page is at rest, so that it prints whole.
+// Charts: those in sight are drawn first, and all others while the page is at rest, so that it prints whole.
 // Of a trace, `meta` says: policy, setting: whose it is. valid: or grey. filling: of its marker, as Plotly's suffix of a
 // symbol ("-open"). faint. plain: it has colours of its own. points: the setting of each point. all_settings: it is shown
 // where all of these are. invalid_points: which are grey. policies, settings: rows and columns of a heat map, and
 // colours: "merit" from worst to best, or "none". Of a layout: rows: "policies", its rows are policies, each so many
 // pixels (row) under or above an axis (head); columns: "settings".
-const drawnCharts = new Map(); // figure element -> { spec, variant, panels: [{ box, plot, panel }] }
+const drawnCharts = new Map(); // figure element -> { spec, variant, panels: [{ box, plot, panel }], looks }
+const inSight = new Set(); // figure elements
+let looks = 0; // how often the reader has changed what all charts show; a chart that was drawn before is drawn again
 const config = {
   responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
   showSendToCloud: false, plotlyServerURL: "", // what a run measured stays with whoever has the file
 };
 const UPRIGHT = 60; // pixels more for labels that stand, on a phone
+const PAPER = 0.66; // of a chart's height, when it is printed
 const axisName = /^[xy]axis\d*$/;
 const merits = { light: ["#f2a765", "#ffffff", "#7db4e0"], dark: ["#8a4b12", "#20252c", "#1f5f99"] };
 
@@ -166,7 +169,7 @@ function printedKey(figure) {
     return [mark, `${cut(name)}\u2003`];
   }));
   figure.append(place);
-  drawMarks();
+  drawMarks(place);
 }
 
 function linkZoom(chart, plot, linked) {
@@ -180,91 +183,113 @@ function linkZoom(chart, plot, linked) {
   });
 }
 
-async function drawPanel(chart, each) {
-  // New, or again with what is shown now: how far the reader has zoomed in stays.
+function breath() {
+  // What the reader does meanwhile is answered, and seen.
+  return new Promise((told) => (document.hidden ? setTimeout(told) : requestAnimationFrame(() => setTimeout(told))));
+}
+
+function rest() {
+  return new Promise((told) => (window.requestIdleCallback ? requestIdleCallback(told, { timeout: 500 }) : setTimeout(told, 50)));
+}
+
+async function drawPanel(chart, each, width) {
+  // New, or again with what is shown now: how far the reader has zoomed in stays. `width` in pixels: of paper.
   const { box, plot, panel } = each;
   box.classList.toggle("gone", !isPanelShown(panel));
   if (box.classList.contains("gone")) return;
+  const traces = panel.data.map(themedTrace);
   if (!plot.data) {
-    await Plotly.newPlot(plot, panel.data.map(themedTrace), themedLayout(panel.layout, chart.spec.height), config);
+    await Plotly.newPlot(plot, traces, themedLayout(panel.layout, chart.spec.height), config);
     if (chart.spec.linked) linkZoom(chart, plot, chart.spec.linked);
     return;
   }
   const kept = Object.fromEntries(Object.entries(plot.layout).filter(([key]) => axisName.test(key))
     .map(([key, axis]) => [key, { ...panel.layout[key], range: axis.range, autorange: axis.autorange }]));
-  await Plotly.react(plot, panel.data.map(themedTrace), themedLayout({ ...panel.layout, ...kept }, chart.spec.height), config);
+  const layout = themedLayout({ ...panel.layout, ...kept }, chart.spec.height * (width ? PAPER : 1));
+  await Plotly.react(plot, traces, width ? { ...layout, autosize: false, width } : layout, config);
 }
 
-async function drawVariant(figure, chart, variant) {
+function layPanels(figure, chart) {
+  // Empty ones of the variant that is chosen, as high as those before, so that nothing below moves.
   const place = figure.querySelector(".panels");
+  if (chart.panels.length) place.style.minHeight = `${place.offsetHeight}px`;
   for (const { plot } of chart.panels) Plotly.purge(plot);
-  place.replaceChildren();
-  const panels = Object.values(chart.spec.variants)[variant].map((panel) => {
-    const box = document.createElement("div");
-    box.className = "panel";
-    const title = document.createElement("h4");
-    title.textContent = cut(panel.title);
-    const plot = document.createElement("div");
-    box.append(...(panel.title ? [title, plot] : [plot]));
-    place.append(box);
+  chart.panels = Object.values(chart.spec.variants)[chart.variant].map((panel) => {
+    const box = element("div", { className: "panel" });
+    const plot = element("div");
+    box.append(...(panel.title ? [element("h4", {}, cut(panel.title))] : []), plot);
     return { box, plot, panel };
   });
-  chart.panels = panels;
-  for (const each of panels) {
-    await drawPanel(chart, each);
-    if (chart.panels !== panels) return; // another was chosen meanwhile
-  }
-  place.style.minHeight = "";
+  place.replaceChildren(...chart.panels.map(({ box }) => box));
+}
+
+async function openChart(figure) {
+  const chart = { spec: null, variant: 0, panels: [], busy: false, looks };
+  drawnCharts.set(figure, chart);
+  [chart.spec] = await Promise.all([unpackJson(figure.dataset.blob), library()]);
+  figure.querySelector(".variant")?.addEventListener("change", (event) => {
+    Object.assign(chart, { variant: event.target.selectedIndex, looks: null });
+    layPanels(figure, chart);
+    drawCharts();
+  });
+  layPanels(figure, chart);
+  return chart;
 }
 
 async function drawChart(figure) {
-  if (drawnCharts.has(figure)) return;
-  const chart = { spec: null, panels: [], busy: false };
-  drawnCharts.set(figure, chart);
-  const [spec] = await Promise.all([unpackJson(figure.dataset.blob), library()]);
-  chart.spec = spec;
-  drawKey(figure, spec.key);
+  const chart = drawnCharts.get(figure) ?? await openChart(figure);
+  const { panels } = chart, now = looks;
+  chart.looks = now;
+  drawKey(figure, chart.spec.key);
   printedKey(figure);
-  await drawVariant(figure, chart, 0);
-  figure.querySelector(".variant")?.addEventListener("change", (event) => drawVariant(figure, chart, event.target.selectedIndex));
+  for (const each of panels) {
+    await drawPanel(chart, each);
+    await breath();
+    if (chart.panels !== panels || looks !== now) return; // another was chosen meanwhile
+  }
+  figure.querySelector(".panels").style.minHeight = "";
   figure.dataset.drawn = "";
 }
 
-function redrawCharts() {
-  for (const [figure, chart] of drawnCharts) {
-    if (!chart.spec || figure.closest(".gone")) continue;
-    drawKey(figure, chart.spec.key);
-    printedKey(figure);
-    for (const each of chart.panels) drawPanel(chart, each);
-  }
+function waitingChart() {
+  const waiting = [...document.querySelectorAll(".chart")]
+    .filter((figure) => drawnCharts.get(figure)?.looks !== looks && !figure.closest(".gone"));
+  return waiting.find((figure) => inSight.has(figure)) ?? waiting[0];
 }
 
-function figures() {
-  return [...document.querySelectorAll(".chart")].filter((figure) => !figure.closest(".gone") && !drawnCharts.has(figure));
-}
-
-let resting = false;
-function drawAtRest() {
-  if (resting) return;
-  const next = figures()[0];
-  if (!next) {
-    document.documentElement.dataset.ready = "";
-    return;
-  }
-  resting = true;
+let drawing = false;
+async function drawCharts() {
+  // One after another, until all are as they should be.
   delete document.documentElement.dataset.ready;
-  (window.requestIdleCallback ?? ((told) => setTimeout(told, 50)))(async () => {
-    await drawChart(next);
-    resting = false;
-    drawAtRest();
-  });
+  if (drawing) return;
+  drawing = true;
+  await breath();
+  for (let next = waitingChart(); next; next = waitingChart()) {
+    if (!inSight.has(next)) await rest();
+    await drawChart(waitingChart() ?? next).catch((error) => console.error(error)); // the others are drawn all the same
+  }
+  drawing = false;
+  document.documentElement.dataset.ready = "";
+}
+
+function redrawCharts() {
+  looks += 1;
+  drawCharts();
+}
+
+function printCharts() {
+  // Paper is light, and narrower than the window: at once, for the browser does not wait.
+  for (const chart of drawnCharts.values()) {
+    for (const each of chart.panels.filter(({ plot }) => plot.data)) drawPanel(chart, each, each.box.clientWidth);
+  }
 }
 
 function startCharts() {
   const sight = new IntersectionObserver((seen) => {
-    for (const { isIntersecting, target } of seen) if (isIntersecting) drawChart(target);
+    for (const { isIntersecting, target } of seen) isIntersecting ? inSight.add(target) : inSight.delete(target);
   }, { rootMargin: "200px" });
   for (const figure of document.querySelectorAll(".chart")) sight.observe(figure);
-  onFilter.push(redrawCharts, drawAtRest);
+  if (document.querySelector(".chart")) library(); // the longest wait begins at once
+  onFilter.push(redrawCharts);
   onTheme.push(drawMarks, redrawCharts);
 }

@@ -4,6 +4,7 @@ const shown = {
   settings: new Set(facts.settings),
   policies: new Set(facts.policies.filter((policy) => policy.shown).map((policy) => policy.name)),
 };
+const severalPolicies = new Map(); // row -> the policies that share it
 const onFilter = [];
 
 function isShown(setting, policy) {
@@ -24,13 +25,10 @@ function chip(kind, name) {
   label.textContent = name;
   button.append(label);
   button.dataset.name = name;
-  button.title = "Click to show or hide; double-click for this one alone";
-  button.addEventListener("click", () => {
-    if (!shown[kind].delete(name)) shown[kind].add(name);
-    applyFilter();
-  });
-  button.addEventListener("dblclick", () => {
-    shown[kind] = new Set([name]);
+  button.title = "Click to show or hide; double-click, or Shift and a click, for this one alone";
+  button.addEventListener("click", (event) => {
+    if (event.detail === 2 || event.shiftKey) shown[kind] = new Set([name]);
+    else if (!shown[kind].delete(name)) shown[kind].add(name);
     applyFilter();
   });
   return button;
@@ -45,9 +43,9 @@ function applyFilter() {
   for (const section of document.querySelectorAll(".trace")) {
     section.classList.toggle("gone", Number(section.dataset.trace) !== shown.trace);
   }
-  for (const row of document.querySelectorAll("tr[data-setting], tr[data-policy]")) {
-    const names = row.dataset.policies ? row.dataset.policies.split("\n") : [row.dataset.policy];
-    row.classList.toggle("gone", !names.some((name) => isShown(row.dataset.setting, name)));
+  for (const each of document.querySelectorAll("main [data-setting], main [data-policy]")) {
+    const names = severalPolicies.get(each) ?? [each.dataset.policy];
+    each.classList.toggle("gone", !names.some((name) => isShown(each.dataset.setting, name)));
   }
   for (const told of onFilter) told();
 }

@@ -50,9 +50,23 @@ function knowRows(table) {
     const names = policyAt >= 0 ? row.cells[policyAt].textContent.split(", ").map(bare)
       : differenceAt >= 0 ? row.cells[differenceAt].textContent.split(" − ")[0].split(", ").map(bare) : [];
     const known = names.filter((name) => policyLooks.has(name));
-    if (known.length) row.dataset.policies = known.join("\n");
+    if (known.length > 1) severalPolicies.set(row, known);
     if (known.length) row.dataset.policy = known[0];
   }
+  if (policyAt < 0 && differenceAt < 0) knowColumns(table, heads.map(bare));
+}
+
+function knowColumns(table, heads) {
+  // Policies across, of the mode that the line above the table names.
+  if (!heads.some((head) => policyLooks.has(head))) return;
+  for (const row of table.rows) {
+    heads.forEach((head, place) => {
+      if (policyLooks.has(head)) row.cells[place].dataset.policy = head;
+    });
+  }
+  const scroll = table.closest(".scroll"), line = scroll.previousElementSibling;
+  const setting = facts.settings.find((each) => line?.textContent.startsWith(`${each}: `));
+  if (setting) line.dataset.setting = scroll.dataset.setting = setting;
 }
 
 function startTables() {
@@ -73,10 +87,19 @@ function startTables() {
     const choose = (chosen) => {
       for (const button of buttons) {
         button.setAttribute("aria-selected", String(button === chosen));
+        button.tabIndex = button === chosen ? 0 : -1;
         document.getElementById(button.getAttribute("aria-controls")).classList.toggle("gone", button !== chosen);
       }
     };
     for (const button of buttons) button.addEventListener("click", () => choose(button));
+    tabs.addEventListener("keydown", (event) => {
+      const at = buttons.indexOf(event.target), last = buttons.length - 1;
+      const to = { ArrowRight: at < last ? at + 1 : 0, ArrowLeft: at > 0 ? at - 1 : last, Home: 0, End: last }[event.key];
+      if (at < 0 || to === undefined) return;
+      event.preventDefault();
+      choose(buttons[to]);
+      buttons[to].focus();
+    });
     choose(buttons[0]);
   }
 }

@@ -51,8 +51,8 @@ const shapes = {
   hexagon: "M4.5 2h7L15 8l-3.5 6h-7L1 8z", star: "M8 1l2 5h5l-4 3.4L12.6 15 8 11.6 3.4 15 5 9.400 1 6h5z", "diamond-tall": "M8 1l5 7-5 7-5-7z",
 };
 
-function drawMarks() {
-  for (const place of document.querySelectorAll("[data-mark]")) {
+function drawMarks(within = document) {
+  for (const place of within.querySelectorAll("[data-mark]")) {
     const { colour, symbol } = look(place.dataset.mark);
     const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     drawing.setAttribute("viewBox", "0 0 16 16");
