@@ -47,6 +47,13 @@ class Aligned:
         means: Floats = np.where(counts > 0, np.nansum(repeats, axis=0) / np.maximum(counts, 1), np.nan)
         return means
 
+    def unfinished(self, arm: Arm) -> Floats:
+        """As each request arrived, how many of those that ended some time had come and not ended, itself included."""
+        arrivals, lasted = self.rows["arrival"].cast(pl.Float64).to_numpy(), self.arm(arm, "e2e")
+        ends = np.sort((arrivals + lasted)[~np.isnan(lasted)])
+        count: Floats = np.cumsum(~np.isnan(lasted)) - np.searchsorted(ends, arrivals, side="right").astype(np.float64)
+        return np.where(np.isnan(lasted), np.nan, count)
+
     def mask(self, by: str | None, group: str | None) -> Mask:
         """The rows of a group of a breakdown; all of them where there is none."""
         if by is None:

@@ -23,13 +23,14 @@ from replay.metrics.resampling import (
     Draws,
     Errors,
     Floats,
+    Mask,
     block_draws,
-    block_errors,
     sample,
     user_and_block_errors,
     user_draws,
 )
 from replay.metrics.simultaneous import CONFIDENCE, RunNoise, Widths, widths
+from replay.metrics.slow_waves import growing, wave_errors
 from replay.metrics.wins import Wins, wins
 
 CHANCE = 1 - CONFIDENCE
@@ -139,7 +140,8 @@ class Pairing:
         for column in (base, other):
             column[np.isnan(base) | np.isnan(other)] = np.nan
         found, users = sample(other - base), self.aligned.users
-        kinds = [(block_errors(found), block_draws(found, self.aligned.starts))]
+        grown = self._grown(asked)
+        kinds = [(wave_errors(found, grown), block_draws(found, self.aligned.starts))]
         for place, one in enumerate(asked):
             if one.percent is not None:
                 self._put_percentile(one, one.percent / 100, place, *kinds[0])
@@ -151,10 +153,17 @@ class Pairing:
         facts = [
             _Fact(int(pairs), float(mean) if pairs else None, float(difference) if pairs else None, won)
             for pairs, mean, difference, won in zip(
-                found.pairs, means, found.means, wins(base, other, rises, exact, users), strict=True
+                found.pairs, means, found.means, wins(base, other, rises, exact, users, grown), strict=True
             )
         ]
         return _Part(facts, kinds)
+
+    def _grown(self, asked: Sequence[Asked]) -> Mask:
+        """Whether the queue of either side grew along the whole trace."""
+        arms = list(dict.fromkeys(arm for one in asked for arm in (one.base, one.other)))
+        queues = np.stack([self.aligned.unfinished(arm) for arm in arms], axis=1)
+        grown = dict(zip(arms, growing(sample(queues)).tolist(), strict=True))
+        return np.array([grown[one.base] or grown[one.other] for one in asked], np.bool_)
 
     def _column(self, one: Asked, side: str) -> Floats:
         arm: Arm = getattr(one, side)

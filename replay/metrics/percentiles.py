@@ -1,7 +1,7 @@
 """How surely a difference of two percentiles is known: by draws, for a percentile is no mean of anything.
 
-Each side's is the mean over its repeats, and the same blocks of consecutive requests are drawn for both. It knows no
-metric and no arm.
+Each side's is the mean over its repeats, and the same blocks of consecutive requests are drawn for both. Such an error
+is counted on as little as one of as few slow waves. It knows no metric and no arm.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from replay.metrics.resampling import RESAMPLES, Draws, Floats, block_starts, drawn_length
+from replay.metrics.slow_waves import waves
 
 DRAWN = 20_000_000
 """Values drawn for one percentile, about; of a long trace there are fewer resamples."""
@@ -45,6 +46,6 @@ def strayed(base: Floats, other: Floats, share: float, seed: int) -> tuple[float
     differences = np.concatenate(found)
     error = float(differences.std())
     if error <= 1e-12 * float(np.abs(differences).max()):
-        return 0.0, 1.5 * n / length - 2, np.zeros(RESAMPLES, np.float32)
+        return 0.0, float(waves(n)), np.zeros(RESAMPLES, np.float32)
     normal = np.resize((differences - differences.mean()) / error, RESAMPLES).astype(np.float32)
-    return error * math.sqrt(n / max(n - length, 1)), 1.5 * n / length - 2, normal
+    return error * math.sqrt(n / max(n - length, 1)), float(waves(n)), normal

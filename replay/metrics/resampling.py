@@ -87,23 +87,6 @@ def sample(differences: Floats) -> Sample:
     return Sample(np.where(equal, lowest, means), pairs, parts, present)
 
 
-def block_errors(found: Sample) -> Errors:
-    """Over circular blocks of consecutive arrivals (D. N. Politis, J. P. Romano, 1992), a straight trend along the
-    arrivals apart: under overload everybody waits longer than who came before, in any trace like this one.
-
-    The variance is the one that such a bootstrap has, worked out rather than drawn: autocovariances whose weights fall
-    linearly over the length of a block; n / (n - length) makes it unbiased for independent values. Such a sum has
-    1.5 n / length degrees of freedom, of which mean and trend take two. Blocks understate a queue that lasts, so it is
-    no less than the sum with flat-top weights (D. N. Politis, 2003).
-    """
-    n = len(found.parts)
-    covariances = np.fft.irfft(np.abs(np.fft.rfft(level(found), axis=0)) ** 2, n=n, axis=0)  # around the ring
-    lengths, flat = memory(covariances)
-    variance = np.maximum(_weighted(covariances, lengths) * n / np.maximum(n - lengths, 1), flat)
-    freedom = np.maximum(np.minimum(1.5 * n / lengths, found.pairs) - 2, 1.0)
-    return Errors(np.sqrt(np.maximum(variance, 0.0)), np.where(found.pairs < FEWEST_PAIRS, 0.0, freedom))
-
-
 def level(found: Sample) -> Floats:
     """The parts of each column without their straight trend along the rows."""
     place = np.arange(len(found.parts), dtype=np.float64)[:, None]
@@ -115,54 +98,9 @@ def level(found: Sample) -> Floats:
     return levelled
 
 
-def memory(covariances: Floats) -> tuple[Counts, Floats]:
-    """For each column of circular autocovariances (a row a lag, from 0): consecutive requests in a block, and the
-    variance of the sum with flat-top weights.
-
-    The length is the data's: (2 G^2 / D)^(1/3) n^(1/3) (D. N. Politis, H. White, 2004; A. Patton, D. N. Politis, H.
-    White, 2009), so that a queue that lasts gets longer blocks. Never shorter than 1.3 times the root of n, which with
-    Student's t errs least (E. Lazarus, D. J. Lewis, J. H. Stock, M. W. Watson, 2018), nor longer than three times the
-    root, or than a third of the requests.
-    """
-    n, columns = covariances.shape
-    shortest, longest = math.ceil(1.3 * math.sqrt(n)), max(1, math.ceil(min(3 * math.sqrt(n), n / 3)))
-    if shortest >= longest:
-        return np.full(columns, longest), np.zeros(columns)
-    run = max(5, math.ceil(math.sqrt(math.log10(n))))
-    lags = min(longest + run, n // 2)
-    variance = np.where(covariances[0] > 0, covariances[0], 1.0)
-    large = np.abs(covariances[1 : lags + 1] / variance) >= 2 * math.sqrt(math.log10(n) / n)
-    found = [_memory(covariances[: lags + 1, place], large[:, place], n, run) for place in range(columns)]
-    lengths = np.array([length for length, _ in found], np.int64)
-    return np.clip(lengths, shortest, longest), np.array([flat for _, flat in found])
-
-
-def _memory(covariances: Floats, large: Mask, n: int, run: int) -> tuple[int, float]:
-    """Of one column; `large` says of each lag from 1 on whether its correlation is more than chance."""
-    quiet = np.convolve(~large, np.ones(run), mode="valid") == run  # whether this lag and the next ones are small
-    last = int(np.argmax(quiet)) if quiet.any() else int(np.flatnonzero(large)[-1]) + 1
-    reach = min(2 * max(last, 1), len(large))
-    lags = np.arange(1, reach + 1)
-    weights = np.minimum(1.0, 2 * (1 - lags / reach))
-    terms = weights * covariances[1 : reach + 1]
-    total, slope = float(covariances[0] + 2 * terms.sum()), 2 * float((lags * terms).sum())
-    if total <= 0:
-        return 0, 0.0
-    unbiased = total / max(1 - (1 + 2 * float(weights.sum())) / n, 0.25)
-    return math.ceil((1.5 * n * (slope / total) ** 2) ** (1 / 3)), unbiased
-
-
 def drawn_length(n: int) -> int:
     """Requests of a block that is drawn: the same for all columns."""
     return max(1, math.ceil(math.sqrt(n)))
-
-
-def _weighted(covariances: Floats, lengths: Counts) -> Floats:
-    """The variance of a sum of blocks: all lags shorter than a block, with weights that fall linearly."""
-    lags = np.arange(1, max(2, min(int(lengths.max(initial=1)), len(covariances))))
-    weights = np.maximum(0.0, 1 - lags[:, None] / lengths)
-    found: Floats = covariances[0] + 2 * (weights * covariances[1 : len(lags) + 1]).sum(axis=0)
-    return found
 
 
 def block_starts(n: int, seed: int) -> Counts:

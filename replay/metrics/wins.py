@@ -12,7 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from replay.metrics.resampling import Floats, Users, block_errors, sample, user_errors
+from replay.metrics.resampling import Floats, Mask, Users, sample, user_errors
+from replay.metrics.slow_waves import wave_errors
 
 TOLERANCE = 0.01
 """Share of the larger value up to which two measured ones are alike: nobody feels it, and a machine is no more even."""
@@ -34,9 +35,11 @@ class Wins:
     tolerance: float
 
 
-def wins(base: Floats, other: Floats, rises: Sequence[bool], exact: Sequence[bool], users: Users | None) -> list[Wins]:
+def wins(
+    base: Floats, other: Floats, rises: Sequence[bool], exact: Sequence[bool], users: Users | None, grown: Mask
+) -> list[Wins]:
     """Of each column of values, which is NaN in both or in neither. `rises`: more is better; `exact`: of a virtual
-    clock, where there is no noise to allow for."""
+    clock, where there is no noise to allow for; `grown`: the queue grew all along."""
     sign = np.where(np.array(rises), 1.0, -1.0)
     tolerance = np.where(np.array(exact), 0.0, TOLERANCE)
     gain, allowed = sign * (other - base), np.maximum(tolerance * np.maximum(np.abs(base), np.abs(other)), EXACTLY)
@@ -44,8 +47,8 @@ def wins(base: Floats, other: Floats, rises: Sequence[bool], exact: Sequence[boo
     better = np.where(present, (gain > allowed).astype(float), np.nan)
     worse = (gain < -allowed).sum(axis=0)
     found = sample(better)
-    blocks = block_errors(found)
-    error, freedom = blocks.error, blocks.freedom
+    waves = wave_errors(found, grown)
+    error, freedom = waves.error, waves.freedom
     if users is not None:
         over = user_errors(found, users)
         wider = (over.freedom > 0) & (over.error > error)

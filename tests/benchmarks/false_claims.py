@@ -19,7 +19,6 @@ import numpy as np
 from replay.metrics.resampling import (
     Floats,
     block_draws,
-    block_errors,
     block_starts,
     by_user,
     sample,
@@ -28,6 +27,7 @@ from replay.metrics.resampling import (
     user_times,
 )
 from replay.metrics.simultaneous import RunNoise, widths
+from replay.metrics.slow_waves import growing, wave_errors
 
 MEAN = 1.0  # seconds
 
@@ -98,7 +98,8 @@ def claims(latencies: Floats, repeats: Floats, user: Floats, seed: int) -> dict[
         variance, freedom = np.maximum(each, each.mean()) / count, np.full(arms, float(arms * (count - 1)))
     noise = RunNoise(variance, freedom, np.zeros(arms - 1, np.int64), number)
     starts = block_starts(n, seed)
-    errors = block_errors(found)
+    rising = growing(sample(latencies))
+    errors = wave_errors(found, rising[1:] | rising[0])
     blocks = widths(errors, block_draws(found, starts), noise, seed)
     own, family = blocks.own, blocks.family
     users = by_user(user.astype(np.int64), np.bincount(user.astype(int), minlength=USERS) > 0)

@@ -18,8 +18,9 @@ from replay.metrics.noise import by_setting, noises
 from replay.metrics.paired import Difference
 from replay.metrics.pairing import Asked, Pairing, pairing
 from replay.metrics.percentiles import strayed
-from replay.metrics.resampling import block_draws, block_errors, block_starts, by_user, sample, user_errors
+from replay.metrics.resampling import block_draws, block_starts, by_user, sample, user_errors
 from replay.metrics.simultaneous import RunNoise, widened, widths
+from replay.metrics.slow_waves import growing, wave_errors, waves
 from replay.results import read_run
 
 Latencies = Sequence[float]
@@ -46,35 +47,77 @@ def between(found: Pairing, metric: str = "ttft") -> Difference:
     return found.compare(metric, base, other)
 
 
+def never(columns: int) -> np.ndarray:
+    """No queue grew."""
+    return np.zeros(columns, np.bool_)
+
+
 def test_the_variance_of_independent_differences_is_that_of_their_mean() -> None:
     values = np.random.default_rng(0).normal(2.0, 1.0, (4000, 20))
-    errors = block_errors(sample(values))
-    assert errors.error.mean() == pytest.approx(1 / math.sqrt(4000), rel=0.1)
+    errors = wave_errors(sample(values), never(20))
+    assert 0.9 < np.median(errors.error) * math.sqrt(4000) < 1.4  # rather too large, by how unlike the waves are
+    assert (errors.freedom > waves(4000)).all()
+
+
+def test_the_error_of_one_wave_by_hand() -> None:
+    """cos(pi j t / n) / n: A(j) = sqrt(2) / 2, whose square is 1 / 2. Of 25 requests, two waves tell, and two more are
+    looked at. A first wave: 1/4 over two and 1/8 over four, by half lower: divided by a half, and 2 (1 + 1/4) degrees.
+    A third one: nothing in the slow ones, 1/8 over all four."""
+    turn = np.pi * (np.arange(25) + 0.5) / 25
+    errors = wave_errors(sample(np.stack([np.cos(turn), np.cos(3 * turn)], axis=1)), never(2))
+    assert waves(25) == 2
+    assert errors.error**2 == pytest.approx([0.25 / 0.5, 0.125])
+    assert errors.freedom == pytest.approx([2 * 1.25, 4])
 
 
 def test_one_interval_by_a_few_lines(tmp_path: Path) -> None:
-    """Ten differences, whose blocks can only be of four: the interval from its definition, by plain sums."""
+    """Ten differences: the interval from its definition, by plain sums."""
     draw = np.random.default_rng(5)
     base, gain = draw.uniform(1, 2, 10).round(6), draw.normal(0.3, 0.1, 10).round(6)
     found = between(paired(tmp_path, {"continuous-fifo": base, "continuous-sjf": base + gain}))
     n, length, place = 10, 4, np.arange(10) - 4.5
-    rest = (gain - gain.mean() - place * (place @ gain) / (place @ place)) / n  # without mean and trend
+    heights = [
+        sum(math.sqrt(2) / n * (gain[t] - gain.mean()) * math.cos(math.pi * j * (t + 0.5) / n) for t in range(n))
+        for j in range(1, 5)
+    ]
+    slow, more = sum(height**2 for height in heights[:2]) / 2, sum(height**2 for height in heights) / 4
+    ratio = min(1.0, more / slow)
+    error, freedom = math.sqrt(max(slow, more) / ratio), 2 * (1 + ratio**2)
+    rest = (gain - gain.mean() - place * (place @ gain) / (place @ place)) / n  # what is drawn has no trend
     sums = np.array([sum(rest[(start + step) % n] for step in range(length)) for start in range(n)])
-    error = math.sqrt((sums**2).sum() / length * n / (n - length))
     drawn = sums[np.random.default_rng([0, 0]).integers(0, n, size=(2000, 3))].sum(axis=1)
     z = max(np.quantile(abs(drawn) / math.sqrt(3 / n * (sums**2).sum()), 0.95), 1.959964)
-    freedom = 1.5 * n / length - 2
     t = math.sqrt(freedom * (math.exp((z * (8 * freedom + 3) / (8 * freedom + 1)) ** 2 / freedom) - 1))
     assert found.difference == pytest.approx(gain.mean())
     assert found.low == pytest.approx(gain.mean() - t * error, rel=1e-3)
     assert found.high == pytest.approx(gain.mean() + t * error, rel=1e-3)
 
 
-def test_a_straight_trend_is_not_chance() -> None:
+def test_a_straight_trend_is_not_chance_where_the_queue_grew() -> None:
     row = np.arange(100.0)
     wavy = np.sin(row * 2.0)
-    level, rising = block_errors(sample(wavy[:, None])), block_errors(sample((wavy + 0.1 * row)[:, None]))
-    assert rising.error == pytest.approx(level.error, rel=1e-6)
+    columns = sample(np.stack([wavy, wavy + 0.1 * row], axis=1))
+    grew, came_and_went = wave_errors(columns, ~never(2)), wave_errors(columns, never(2))
+    assert grew.error[1] < 0.1 < came_and_went.error[1]
+    assert grew.freedom.max() <= 4  # two waves and two more, however many requests
+    assert growing(columns).tolist() == [False, True]
+
+
+def test_a_group_is_a_trace_of_its_own() -> None:
+    """Every second request has a value: as if there were no others."""
+    values = np.random.default_rng(8).normal(0, 1, 50)
+    spread = np.full(100, np.nan)
+    spread[::2] = values
+    apart, alone = (wave_errors(sample(column[:, None]), never(1)) for column in (spread, values))
+    assert (apart.error[0], apart.freedom[0]) == pytest.approx((alone.error[0], alone.freedom[0]))
+
+
+def test_a_queue_counts_who_came_and_did_not_end(tmp_path: Path) -> None:
+    """A request a second. Under fifo each takes 2.5 s: three are there from the third on. Under sjf nobody ends."""
+    found = paired(tmp_path, {"continuous-fifo": [2.5] * 6, "continuous-sjf": [100.0] * 6})
+    fifo, sjf = found.alike[0]
+    assert found.aligned.unfinished(fifo).tolist() == [1, 2, 3, 3, 3, 3]
+    assert found.aligned.unfinished(sjf).tolist() == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +277,7 @@ def test_a_percentile_has_the_error_of_its_draws() -> None:
     base = draw.lognormal(0, 1, (1, 400))
     assert strayed(base, base + 0.25, 0.95, seed=1)[0] == 0.0
     error, freedom, draws = strayed(base, base * draw.normal(1, 0.2, base.shape), 0.5, seed=1)
-    assert freedom == pytest.approx(1.5 * 400 / 20 - 2)
+    assert freedom == waves(400)
     assert draws.std() == pytest.approx(1, abs=1e-3)
     assert error > 0
     assert strayed(base[:, :9], base[:, :9], 0.5, seed=1)[1] == 0.0  # fewer than five lie beyond
@@ -248,7 +291,9 @@ def ends(values: np.ndarray, seed: int = 0) -> tuple[float, float]:
     found = sample(values[:, None])
     none = np.zeros(1, np.int64)
     noise = RunNoise(np.full(1, np.nan), np.zeros(1), none, none)
-    half = widths(block_errors(found), block_draws(found, block_starts(len(values), seed)), noise, seed).family[0]
+    half = widths(
+        wave_errors(found, never(1)), block_draws(found, block_starts(len(values), seed)), noise, seed
+    ).family[0]
     return float(found.means[0] - half), float(found.means[0] + half)
 
 

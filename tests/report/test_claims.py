@@ -40,7 +40,7 @@ def test_a_large_difference_that_is_not_certain_has_its_size_told(tmp_path: Path
         "Policies in continuous, against fifo: no difference seen on average for sjf; "
         "sjf: +100 % mean TTFT and +100 % mean end-to-end time, not certain." in verdict
     )
-    assert re.search(r"\| 500 \[−[\d,]+ to 1,\d+\] \(not certain\) \|", text)  # noqa: RUF001  # a true minus
+    assert re.search(r"\| 500 \[−[\d,]+ to [\d,]+\] \(not certain\) \|", text)  # noqa: RUF001  # a true minus
     assert "No policy can be said to be better than fifo here, on average." in verdict
 
 
@@ -74,9 +74,7 @@ def test_an_unequal_pace_that_touches_one_figure_names_it(tmp_path: Path) -> Non
 def test_a_policy_that_is_worse_in_every_part_has_no_but(tmp_path: Path) -> None:
     folder = simulated_run(tmp_path, policies=("fifo", "sjf"), modes={"static": MODES["static"]}, count=60)
     sentences = "\n".join(write_report(folder, plots=False).verdict)
-    assert "sjf has a mean" in sentences
-    assert "shorter" in sentences.split("Policies in static")[1].split("longest wait")[0]
-    assert ", but the longest wait is" in sentences  # shorter means, and a longer longest wait
+    assert "sjf has 1.19 times the output tokens/s, but the longest wait is" in sentences  # more, and a longer wait
     # the other way round, all is worse: see the wait of the last request
     for policy, wait in (("fifo", 0.1), ("sjf", 0.2)):
         rows = [

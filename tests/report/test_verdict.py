@@ -17,8 +17,8 @@ def sentences(folder: Path) -> str:
 def test_modes_and_policies_that_differ_are_told_apart(tmp_path: Path) -> None:
     told = sentences(simulated_run(tmp_path, policies=("fifo", "sjf"), count=60))
     assert "continuous against static (under fifo): mean TTFT 1.63 s shorter (−98 %; 95 % interval" in told  # noqa: RUF001
-    assert "times the output tokens/s. The direction of the end-to-end time is the same under every policy." in told
-    assert "Policies in static, against fifo: sjf has a mean TTFT" in told
+    assert "times the output tokens/s. The direction" not in told  # under sjf, 60 requests are too few to tell it
+    assert "Policies in static, against fifo: sjf has 1.19 times the output tokens/s" in told
     assert "but the longest wait is" in told
     assert "a simulated replay repeats exactly" in told
 
@@ -44,7 +44,7 @@ def test_policies_that_do_the_same_show_no_difference(tmp_path: Path) -> None:
 
 def test_the_best_of_a_swept_setting_is_named(tmp_path: Path) -> None:
     modes = {f"continuous max_running={size}": {"max_running": size, "token_budget": 512} for size in (1, 2, 8)}
-    folder = simulated_run(tmp_path, policies=("fifo",), modes=modes, count=40)
+    folder = simulated_run(tmp_path, policies=("fifo",), modes=modes, count=100)
     told = sentences(folder)
     assert (
         "In continuous mode, under fifo, max_running=8 is best by goodput, the largest tried: try more (goodput" in told
