@@ -108,7 +108,7 @@ def certainty(findings: Findings) -> str:
 
 def _noise(findings: Findings) -> str:
     """`; the largest are 40 ms (2 %) in mean TTFT, of static, fifo, and 55 ms (1 %) in mean end-to-end time, of ...`"""
-    told = []
+    told, largest = [], 0.0
     for metric, name in (("ttft", "mean TTFT"), ("e2e", "mean end-to-end time")):
         spreads: dict[Arm, tuple[float, float]] = {}
         for arm in findings.arms:
@@ -118,6 +118,9 @@ def _noise(findings: Findings) -> str:
         if spreads:
             worst = max(spreads, key=lambda arm: spreads[arm][0])
             size, mean = spreads[worst]
+            largest = max(largest, size)
             share = f" ({percent(size / mean)})" if mean else ""
             told.append(f"{duration(size)}{share} in {name}, of {worst.label}")
+    if told and not largest:
+        return ": here their means are alike to the bit"
     return f"; the largest are {enumerate_words(told)}" if told else ""

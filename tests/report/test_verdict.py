@@ -56,7 +56,7 @@ def test_the_best_of_a_swept_setting_is_named(tmp_path: Path) -> None:
 
 def test_repeats_are_the_noise_floor(tmp_path: Path) -> None:
     folder = simulated_run(tmp_path, policies=("fifo", "sjf"), modes={"static": MODES["static"]}, count=40, repeats=2)
-    assert "no larger than those between two runs of one cell are not claimed" in sentences(folder)
+    assert "two runs of one cell are not claimed: here their means are alike to the bit." in sentences(folder)
     assert (
         "no larger than ±, the largest difference between two runs of one cell"
         in (folder / "comparison.md").read_text()
