@@ -1,8 +1,9 @@
 """An interactive chart: panels side by side, each a figure in Plotly's JSON, which the page draws and themes.
 
 A trace says in `meta` whose it is; the page gives it the policy's colour and marker, in light and in dark, and hides it
-where its policy or mode is filtered out. What the page understands of `meta` stands at the head of script/charts.js. A
-chart is registered by one decorator and reaches the page from there. This module knows no chart.
+where its policy or mode is filtered out. What the page understands of `meta` stands at the head of
+script/charts-look.js. A chart is registered by one decorator and reaches the page from there. This module knows no
+chart.
 """
 
 from __future__ import annotations

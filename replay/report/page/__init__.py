@@ -22,7 +22,7 @@ __all__ = ["page"]
 
 _HERE = Path(__file__).parent
 SCRIPTS = (
-    *("unpack", "element", "theme", "filter", "tables", "charts"),
+    *("unpack", "element", "theme", "filter", "tables", "charts-look", "charts-key", "charts"),
     *("explorer-data", "explorer-words", "explorer-pen", "explorer-overview", "explorer-slots", "explorer-choice"),
     *("explorer-window", "explorer-panels", "explorer-request", "explorer-list", "explorer"),
     "start",
