@@ -30,7 +30,8 @@ def gist(findings: Findings) -> list[str]:
     for trace in findings.traces:
         if answer := _answer(findings, trace):
             answers.append(f"{trace}: {answer}" if several else answer)
-    policies = next((told for trace in findings.traces if (told := _of_policies(findings, trace))), None)
+    each = ((trace, _of_policies(findings, trace)) for trace in findings.traces)
+    policies = next((f"{trace}: {told}" if several else told for trace, told in each if told), None)
     doubts = [*health(findings), *_overloads(findings), certainty(findings)]
     return [*answers, *([policies] if policies else []), " ".join(doubts)]
 

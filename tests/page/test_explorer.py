@@ -145,6 +145,7 @@ def test_what_is_packed_is_read_back(cell: tuple[list[dict[str, Any]], list[dict
 
 def test_a_tick_suits_the_length_of_a_run() -> None:
     assert [tick_of(extent) for extent in (1e6, 20.0, 0.5, 1e-6)] == pytest.approx([1e-6, 1e-6, 1e-7, 1e-12], rel=1e-9)
+    assert tick_of(1e-9, last=1e9) == pytest.approx(1e-6), "a million thousand million ticks, below 2 to the 53rd"
 
 
 def test_a_request_takes_less_than_forty_letters() -> None:

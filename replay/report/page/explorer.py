@@ -57,7 +57,9 @@ def _blobs(place: int, arms: Sequence[Arm], share: int) -> dict[str, str]:
     known = pl.concat([each.requests.select(REQUEST) for each in kept])
     places = known.unique("row", keep="first", maintain_order=True).sort("row").with_row_index("place")
     places = places.with_columns(pl.col("place").cast(pl.Int64))
-    tick = tick_of(min((end - start for start, end in (each.extent for each in kept)), default=1.0))
+    extents = [each.extent for each in kept]
+    shortest = min((end - start for start, end in extents), default=1.0)
+    tick = tick_of(shortest, max((end for _, end in extents), default=0.0))
     cells = {f"explorer-{place}-{number}": _cell(each, places, tick) for number, each in enumerate(kept)}
     whole = {
         "tick": tick,

@@ -7,7 +7,7 @@ that value. script/explorer-data.js reads it. Times are in ticks, of `tick` seco
 
 from __future__ import annotations
 
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Any
 
 import polars as pl
@@ -21,9 +21,13 @@ REQUEST = ("row", "user", "priority", "prompt_tokens", "output_tokens", "arrival
 """What all cells of a trace know of a request."""
 
 
-def tick_of(extent: float) -> float:
-    """A microsecond, or as little as shows a run of `extent` seconds in a million ticks."""
-    return float(min(1e-6, 10.0 ** (floor(log10(extent)) - 6))) if extent > 0 else 1e-6
+def tick_of(extent: float, last: float = 0.0) -> float:
+    """A microsecond, or as little as shows a run of `extent` seconds in a million ticks.
+
+    More where the `last` second of all cells would have a tick that no number of a script tells from its neighbour.
+    """
+    tick = float(min(1e-6, 10.0 ** (floor(log10(extent)) - 6))) if extent > 0 else 1e-6
+    return max(tick, 10.0 ** (ceil(log10(last)) - 15)) if last > 0 else tick
 
 
 def packed_spans(spans: pl.DataFrame, places: pl.DataFrame, tick: float) -> dict[str, Any]:
