@@ -5,7 +5,7 @@ from __future__ import annotations
 from replay.metrics.contrasts import Contrast
 from replay.metrics.loads import loads_of
 from replay.metrics.notation import enumerate_words
-from replay.report.claims import gains_and_losses
+from replay.report.claims import doubtful, gains_and_losses
 from replay.report.findings import Findings
 from replay.report.health import certainty, health
 from replay.report.loads import told_of_loads
@@ -82,7 +82,10 @@ def _of_policies(findings: Findings, trace: str) -> str | None:
     told = f"In {base.setting}, no policy can be said to be better than {base.policy} on average"
     mover = max(family, key=moved)
     ends = _ends(mover, findings)
-    return f"{told}; they move the wait, **{mover.name}** most: {ends}." if moved(mover) else f"{told}."
+    if moved(mover):
+        return f"{told}; they move the wait, **{mover.name}** most: {ends}."
+    unsure = min(family, key=_end_to_end)
+    return f"{told}; **{unsure.name}**: {sizes}." if (sizes := doubtful(unsure)) else f"{told}."
 
 
 def _facts(pair: Contrast, most: int) -> str:
