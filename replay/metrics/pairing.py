@@ -18,7 +18,7 @@ from replay.metrics.aligned import Aligned
 from replay.metrics.arms import Arm, Values
 from replay.metrics.noise import Key, Noise, by_setting, noises
 from replay.metrics.paired import HIGHER_IS_BETTER, PAIRED, Bounds, Difference
-from replay.metrics.percentiles import strayed
+from replay.metrics.percentiles import blocks, strayed
 from replay.metrics.resampling import (
     Draws,
     Errors,
@@ -37,6 +37,8 @@ CHANCE = 1 - CONFIDENCE
 AT_ONCE = 4_000_000
 """Differences of one turn, so that a long trace needs no more memory than a short one."""
 DIGITS = 12
+FORGETFUL = ("tpot",)
+"""What a queue does not add up, however long it grew: a step lasts for as long as its own batch makes it."""
 CERTAIN = 1e9
 """Degrees of freedom of what adds nothing."""
 
@@ -159,11 +161,13 @@ class Pairing:
         return _Part(facts, kinds)
 
     def _grown(self, asked: Sequence[Asked]) -> Mask:
-        """Whether the queue of either side grew along the whole trace."""
+        """Whether a comparison is of what adds up in a queue that, on either side, grew along the whole trace."""
         arms = list(dict.fromkeys(arm for one in asked for arm in (one.base, one.other)))
         queues = np.stack([self.aligned.unfinished(arm) for arm in arms], axis=1)
         grown = dict(zip(arms, growing(sample(queues)).tolist(), strict=True))
-        return np.array([grown[one.base] or grown[one.other] for one in asked], np.bool_)
+        return np.array(
+            [one.metric not in FORGETFUL and (grown[one.base] or grown[one.other]) for one in asked], np.bool_
+        )
 
     def _column(self, one: Asked, side: str) -> Floats:
         arm: Arm = getattr(one, side)
@@ -178,8 +182,10 @@ class Pairing:
             np.stack([self.aligned.cell(name, one.metric) for name in arm.names]) for arm in (one.base, one.other)
         )
         present = ~np.isnan(np.concatenate([base, other])).any(axis=0)
-        found = strayed(base[:, present], other[:, present], share, self.aligned.seed)
-        errors.error[place], errors.freedom[place], draws[:, place] = found
+        error, freedom, found = strayed(base[:, present], other[:, present], share, self.aligned.seed)
+        if freedom and one.metric in FORGETFUL:
+            freedom = max(freedom, blocks(int(present.sum())))
+        errors.error[place], errors.freedom[place], draws[:, place] = error, freedom, found
 
     def _noise(self, asked: Sequence[Asked]) -> tuple[RunNoise, list[float | None]]:
         """What repeats say of each comparison: variances of both arms, and how far two of them lie apart at most."""

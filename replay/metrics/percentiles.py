@@ -1,7 +1,8 @@
 """How surely a difference of two percentiles is known: by draws, for a percentile is no mean of anything.
 
 Each side's is the mean over its repeats, and the same blocks of consecutive requests are drawn for both. Such an error
-is counted on as little as one of as few slow waves. It knows no metric and no arm.
+is counted on as little as one of as few slow waves; how often percentiles are claimed falsely was not measured. It
+knows no metric and no arm.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ AT_ONCE = 4_000_000
 def enough(n: int, share: float) -> bool:
     """Whether a percentile of so many requests is more than one request's luck."""
     return round(n * min(share, 1 - share), 6) >= BEYOND
+
+
+def blocks(n: int) -> float:
+    """The degrees of freedom of a percentile that remembers no queue: the blocks that are drawn, less one."""
+    return n / drawn_length(n) - 1
 
 
 def strayed(base: Floats, other: Floats, share: float, seed: int) -> tuple[float, float, Draws]:

@@ -169,7 +169,8 @@ def test_a_slower_engine_is_caught_by_a_tight_check_and_not_by_a_loose_one(befor
     for breach in caught["breaches"]:
         assert breach["ratio"] == pytest.approx(SLOWER, abs=0.05)
         assert breach["value"] > breach["bound"] == pytest.approx(1.05 * breach["baseline"])
-        assert breach["verdict"] == "seen"
+    # the fourth, of a policy that reorders, would take more than 60 requests
+    assert sorted(breach["verdict"] for breach in caught["breaches"]) == ["not seen", "seen", "seen", "seen"]
     assert passed == {
         "check": loose,
         "passed": True,
