@@ -34,11 +34,12 @@ RULES = f"""\
 - Rates count tokens of completed requests only, and padding never. The steady window lies between two arrival times
   and is the same for all cells of a trace.
 - Percentiles of a latency cover the requests that have it: read them beside the number that completed.
-- Comparisons are paired: the same requests ran under both. Intervals are of {CONFIDENCE:.0%}, from {RESAMPLES:,}
-  seeded draws of blocks of consecutive arrivals, for neighbours share a queue; from {FEWEST_USERS} users on also from
-  draws of users, and the wider of the two is shown. Where cells were repeated, what their means differ by is in it.
-- All intervals of a table hold together: they are widened for the number of comparisons, so that at most one table in
-  twenty has a false claim. summary.json has each interval alone too.
+- Comparisons are paired: the same requests ran under both. Intervals are of {CONFIDENCE:.0%}. They go by the slowest
+  waves in the differences along the trace, for neighbours share a queue; from {FEWEST_USERS} users on also by user, and
+  the wider of the two is shown. Where cells were repeated, what their means differ by is in it.
+- All intervals of a table hold together: by {RESAMPLES:,} seeded draws they are widened for the number of comparisons,
+  so that about one table in twenty has a false claim, and more of a short trace or one whose queue grows all along.
+  summary.json has each interval alone too.
 - Where an interval covers zero, or the difference is no larger than that between two runs of one cell, no difference is
   seen; its size is shown all the same, with the reason.
 - Throughput is one number a run: it has an interval where cells were repeated. Run once, differences up to
