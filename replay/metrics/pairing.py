@@ -1,8 +1,8 @@
 """Compares many pairs of arms at once: a family of differences whose intervals hold together.
 
 Of each request that both arms have, `other` - `base`, each the mean over its repeats. Neighbours share a queue, so the
-interval goes by the slowest waves along the arrivals; a user's requests are alike, so where there are enough users it is
-also worked out by user, and the wider one counts. To both is added what repeats of a cell differ by, and both are
+interval goes by the slowest waves along the arrivals; a user's requests are alike, so where there are enough users it
+is also worked out by user, and the wider one counts. To both is added what repeats of a cell differ by, and both are
 widened for the number of comparisons. All comparisons of a trace share the same seeded draws of the same rows.
 """
 

@@ -396,7 +396,7 @@ def test_odd_cells_are_told_for_what_they_are(open_page: Open, tmp_path: Path) -
     assert "(invalid: lag of 99 ms)" in figure.locator(".cell h4").nth(1).inner_text()
     choose(page, "A-policy", "sjf")
     assert "(partial: it did not run to its end)" in figure.locator(".cell h4").first.inner_text()
-    assert "kept no record" in figure.locator(".words").first.inner_text()
+    assert "nothing of it was recorded" in figure.locator(".words").first.inner_text()
     figure.locator(".list summary").click()
     assert name in figure.locator(".list tbody").inner_text()
 

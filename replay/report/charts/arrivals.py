@@ -42,7 +42,8 @@ def arrivals(view: View, findings: Findings) -> Chart | None:
     variants = {"each request": _each(view, found, lines)} if most <= MOST_MARKS else {}
     if lines:
         variants |= {name: by_mode(view, _lines(lines, name), _layout(lines, name)) for name in OF_STRETCH}
-        note += f" Lines are of {stretch} consecutive arrivals (of each request: the median); a gap: no first token."
+        note += f" A point of a line is told of {stretch} neighbouring requests, the median unless another is chosen;"
+        note += " where none of them got a token, there is a gap."
     if most <= MOST_MARKS and any(rows["ttft"].null_count() for rows in found.values()):
         note += " Crosses at the top never got a first token."
     return Chart(
@@ -51,7 +52,7 @@ def arrivals(view: View, findings: Findings) -> Chart | None:
         variants,
         linked="x",
         picture="arrivals",
-        choice="of neighbouring arrivals",
+        choice="shown",
         height=320,
     )
 

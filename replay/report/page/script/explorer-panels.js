@@ -103,7 +103,7 @@ function spanAt(spans, slot, time, reach) {
 
 function wordsOf(explorer, panel) {
   const { cell, seen, single } = panel, { view } = explorer, { entry } = cell;
-  if (!cell.spans.count) return "This replay kept no record of who held which slot.";
+  if (!cell.spans.count) return "Nobody held a slot in this replay, or nothing of it was recorded.";
   const outside = entry.kept && (view.from < entry.kept[0] || view.to > entry.kept[1]);
   const kept = entry.kept ? `Of this large replay the page holds ${instant(explorer, entry.kept[0])} to ${instant(explorer, entry.kept[1])}; all of it is in the Parquet files. ` : "";
   if (outside && (view.to <= entry.kept[0] || view.from >= entry.kept[1])) return kept;
