@@ -28,6 +28,7 @@ class Column:
 
 
 LATENCY = [
+    Column("TTFT mean", "ttft", "mean"),
     Column("TTFT p50", "ttft", "p50"),
     Column("TTFT p95", "ttft", "p95"),
     Column("TTFT p99", "ttft", "p99"),
@@ -35,6 +36,7 @@ LATENCY = [
     Column("delivered TTFT p99", "ttft_delivered", "p99"),
     Column("TPOT p50", "tpot", "p50"),
     Column("TPOT p99", "tpot", "p99"),
+    Column("E2E mean", "e2e", "mean"),
     Column("E2E p50", "e2e", "p50"),
     Column("E2E p99", "e2e", "p99"),
     Column("longest wait", "longest_wait", "value"),

@@ -22,6 +22,7 @@ def _felt(cell: Replayed) -> Figures:
     for name, felt in (("TTFT", "ttft"), ("delivered TTFT", "delivered"), ("TPOT", "tpot"), ("E2E", "e2e")):
         for share in (50, 95, 99):
             found[f"{name} p{share}"] = times(1e3, percentile((row[felt] for row in rows), share))
+        found[f"{name} mean"] = times(1e3, mean(row[felt] for row in rows))
     found["longest wait"] = 1e3 * max(row["left"] - row["due"] for row in rows)
     gaps = [cell.without_a_token(row) for row in rows]
     over = [cell.passed_over(row) for row in rows]

@@ -20,7 +20,7 @@ from replay.report.tables import (
     worst,
 )
 
-HEADLINE = ("TTFT p50", "TTFT p99", "TPOT p50", "E2E p50", "E2E p99", "longest wait")
+HEADLINE = ("TTFT mean", "TTFT p50", "TTFT p99", "TPOT p50", "E2E mean", "E2E p99", "longest wait")
 HEADLINE_SERVICE = ("output tokens/s", "goodput", "Jain index")
 
 
