@@ -38,7 +38,7 @@ STATUSES = {
     143: "terminated (SIGTERM), with what was measured kept",
 }
 """What a process ends with."""
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class LazyGroup(click.Group):

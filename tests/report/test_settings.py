@@ -12,11 +12,11 @@ ROWS = 40
 
 
 def told(folder: Path, good: dict[str, int], ends: dict[str, float] | None = None) -> tuple[str, str]:
-    """Cells under fifo, by variant: so many of 40 requests meet the goal of 500 ms, and the last answer ends then."""
+    """Cells under fifo, by variant: so many of 40 requests meet the goal, evenly; the last answer ends then."""
     cells = []
     for variant, count in good.items():
         rows = [
-            request_row(row, arrival=float(row), token_times=[row + (0.1 if row < count else 0.9)])
+            request_row(row, arrival=float(row), token_times=[row + (0.1 if row * count % ROWS < count else 0.9)])
             for row in range(ROWS)
         ]
         if end := (ends or {}).get(variant):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import click
 
-from replay.cli import COMMANDS, STATUSES, group
+from replay.cli import COMMANDS, CONTEXT, STATUSES, group
 from replay.cli.reference.markdown import code, words
 
 OPENING = """\
@@ -52,7 +52,7 @@ def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Co
     """The command and those below it, with what is typed for each."""
     yield path, command
     if isinstance(command, click.Group):
-        context = click.Context(command, info_name=path)
+        context = click.Context(command, info_name=path, **CONTEXT)
         for name in COMMANDS if command is group else command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None, f"{path} lists {name}"
@@ -60,7 +60,7 @@ def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Co
 
 
 def _told(path: str, command: click.Command) -> list[str]:
-    context = click.Context(command, info_name=path)
+    context = click.Context(command, info_name=path, **CONTEXT)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     options = [one.get_help_record(context) for one in command.params if isinstance(one, click.Option)]
     rows = [[code(record[0]), record[1]] for record in options if record is not None]
