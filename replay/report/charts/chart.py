@@ -25,6 +25,7 @@ MOST_POINTS = 200
 """Points of a line: more cannot be seen."""
 DECADES = 2.2
 """Of a logarithmic axis: of more, only each power of ten has a tick, or they would not fit on a phone."""
+FEW_DECADES = 0.8
 MOST_LETTERS = 32
 """Of a name."""
 Linked = Literal["", "x", "y", "xy"]
@@ -111,9 +112,14 @@ def axis(label: str, values: Sequence[float | None], *, log: bool = True) -> dic
             "type": "log",
             "range": ends,
             "tickformat": ",.3~r",  # the whole number at each tick: 20, not the 2 of a decade
-            **({"dtick": 1} if ends[1] - ends[0] > DECADES else {}),
+            "dtick": _ticks(ends[1] - ends[0]),
         }
     return {"title": {"text": label}, "range": [0, 1.05 * high or 1]}
+
+
+def _ticks(decades: float) -> int | str:
+    """Every decade; of few of them also 2 and 5; of hardly one every digit, for whose labels there is room."""
+    return 1 if decades > DECADES else "D2" if decades > FEW_DECADES else "D1"
 
 
 def with_room(height: dict[str, Any]) -> dict[str, Any]:
