@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 
 from replay.ceilings import Ceilings, ceilings_of
 from replay.errors import OutputError
 from replay.executors.work import Work
-from replay.records import SCHEMAS
+from replay.records_reader import first_line, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +134,8 @@ class Cell:
         return [whole] if whole.is_file() else sorted(self.folder.glob(f"{table}.part-*.parquet"))
 
     def table(self, name: str) -> pl.DataFrame:
-        """The rows of `requests`, `steps` or `spans`; none where nothing was written.
-
-        OutputError when a file cannot be read, lacks a column or holds in it what no replay writes. A broken last part
-        is what a killed process leaves, and is passed over.
-        """
-        files = self.files(name)
-        tables = [_empty(name)]
-        for file in files:
-            try:
-                rows = pl.read_parquet(file, glob=False)
-            except (pl.exceptions.PolarsError, OSError) as error:
-                if file == files[-1] and ".part-" in file.name:
-                    continue
-                raise OutputError(f"{file}: not a readable Parquet file ({_first_line(error)})") from error
-            if missing := [column for column in tables[0].columns if column not in rows.columns]:
-                raise OutputError(f"{file}: lacks the column {missing[0]!r}, so it is not a table of {name!r}")
-            tables.append(_typed(file, rows, tables[0].schema))
-        return pl.concat(tables)
+        """The rows of `requests`, `steps` or `spans`; none where nothing was written. OutputError as `read_table`."""
+        return read_table(name, self.files(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,30 +162,6 @@ class Run:
 
     def trace(self, name: str) -> Trace:
         return next((trace for trace in self.traces if trace.name == name), Trace(name))
-
-
-@cache
-def _empty(table: str) -> pl.DataFrame:
-    empty = pl.from_arrow(pa.Table.from_batches([], schema=SCHEMAS[table]))
-    assert isinstance(empty, pl.DataFrame)
-    return empty
-
-
-def _typed(file: Path, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """The columns of a table, in their types. OutputError where one is of another, or holds NaN or infinity."""
-    columns = {}
-    for name, dtype in schema.items():
-        try:
-            columns[name] = rows[name] if rows[name].dtype == dtype else rows[name].cast(dtype)
-        except pl.exceptions.PolarsError as error:
-            raise OutputError(f"{file}: column {name!r} is {rows[name].dtype}, not {dtype}") from error
-        if dtype.is_float() and not columns[name].is_finite().all():
-            raise OutputError(f"{file}: column {name!r} holds NaN or infinity; what is not defined is null")
-    return pl.DataFrame(columns)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def read_run(folder: Path) -> Run:
@@ -236,7 +194,7 @@ def read_run(folder: Path) -> Run:
             service=_service(manifest.get("service") or {}),
         )
     except (ValueError, TypeError, AttributeError) as error:
-        raise OutputError(f"{path}: not the manifest of a run ({_first_line(error)})") from error
+        raise OutputError(f"{path}: not the manifest of a run ({first_line(error)})") from error
     except KeyError as error:
         raise OutputError(f"{path}: a cell or trace lacks {error}") from error
 

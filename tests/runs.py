@@ -194,3 +194,20 @@ def simulated_run(
                 entry = {"repeat": repeat, "variant": variant, "simulated": True, "slots": slots, "blocks": 128}
                 cells.append(cell_entry(name, settings={"mode": dict(settings)}, **entry))
     return write_manifest(folder, cells, rows=count, **fields)
+
+
+def load_run(folder: Path, gains: Mapping[float, float], **fields: object) -> Path:
+    """At every load fifo's first tokens come after 500 ms, sjf's so many seconds sooner; `fields` are of sjf's cell at
+    the last of them."""
+    cells, traces = [], []
+    for load, gain in gains.items():
+        name = f"sample at {load:g}x"
+        traces.append({"name": name, "rows": 20, "span_s": 10.0, "origin": "sample", "variant": {"load": load}})
+        for policy in ("fifo", "sjf"):
+            ttft = 0.5 - (gain if policy == "sjf" else 0.0)
+            rows = [request_row(row, arrival=row / 2, token_times=[row / 2 + ttft]) for row in range(20)]
+            cell = f"sample_at_{load:g}x-continuous-{policy}"
+            write_tables(folder / "cells" / cell, rows, [step_row(0, 0.0, 1.0)])
+            more = fields if (load, policy) == (max(gains), "sjf") else {}
+            cells.append(cell_entry(cell, trace=name, mode="continuous", policy=policy, **more))
+    return write_manifest(folder, cells, traces=traces)

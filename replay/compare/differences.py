@@ -18,9 +18,10 @@ from replay.compare.matching import Place
 from replay.compare.sides import Figures
 from replay.metrics.aligned import Aligned
 from replay.metrics.arms import Arm
+from replay.metrics.asked import Asked
 from replay.metrics.noise import by_setting
 from replay.metrics.paired import Bounds, Difference
-from replay.metrics.pairing import CHANCE, Asked, Pairing
+from replay.metrics.pairing import CHANCE, Pairing
 from replay.metrics.percentiles import BEYOND, enough
 
 Verdict = Literal["seen", "not seen", "cannot be told"]

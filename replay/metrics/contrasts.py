@@ -9,8 +9,9 @@ from itertools import combinations
 from replay.metrics.arms import BASE_POLICY as BASE_POLICY
 from replay.metrics.arms import Arm, Values
 from replay.metrics.arms import base_policy as base_policy
+from replay.metrics.asked import Asked
 from replay.metrics.paired import PAIRED, Difference
-from replay.metrics.pairing import CHANCE, Asked, Pairing
+from replay.metrics.pairing import CHANCE, Pairing
 from replay.metrics.shifts import Shift, shifts
 
 QUEUEING = 0.05

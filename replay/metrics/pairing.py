@@ -16,6 +16,7 @@ import polars as pl
 
 from replay.metrics.aligned import Aligned
 from replay.metrics.arms import Arm, Values
+from replay.metrics.asked import Asked, What
 from replay.metrics.noise import Key, Noise, by_setting, noises
 from replay.metrics.paired import HIGHER_IS_BETTER, PAIRED, Bounds, Difference
 from replay.metrics.percentiles import blocks, strayed
@@ -41,38 +42,6 @@ FORGETFUL = ("tpot",)
 """What a queue does not add up, however long it grew: a step lasts for as long as its own batch makes it."""
 CERTAIN = 1e9
 """Degrees of freedom of what adds nothing."""
-
-
-What = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A comparison: a metric of two arms, over all requests or over one group of a breakdown. With a `statistic`, of
-    what stands under it in the summary: a percentile of the requests where `percent` is given, else one number a run.
-    """
-
-    metric: str
-    base: Arm
-    other: Arm
-    by: str | None = None
-    group: str | None = None
-    statistic: str | None = None
-    percent: float | None = None
-
-    @property
-    def what(self) -> What:
-        return self.metric, self.statistic or "", self.by or "", self.group or ""
-
-    @property
-    def of_run(self) -> bool:
-        """Whether no requests say how surely it is known."""
-        return self.statistic is not None and self.percent is None
-
-    @property
-    def exact(self) -> bool:
-        """Whether both ran on a virtual clock."""
-        return all(cell.simulated for arm in (self.base, self.other) for cell in arm.cells)
 
 
 @dataclass(frozen=True, slots=True)

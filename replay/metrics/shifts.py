@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replay.metrics.arms import Arm
+from replay.metrics.asked import Asked
 from replay.metrics.groups import BREAKDOWNS, NO_CLASS, NO_PRIORITY, NO_USER
 from replay.metrics.paired import Difference
-from replay.metrics.pairing import Asked, Pairing
+from replay.metrics.pairing import Pairing
 
 MOST_GROUPS = 8
 """Of more groups than these, some would differ by chance; they stay in the tables."""

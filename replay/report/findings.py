@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from replay.metrics import Measured, measure
 from replay.metrics.arms import Arm, Values, arms, finished
+from replay.metrics.asked import Asked
 from replay.metrics.contrasts import Contrasts, contrasts
 from replay.metrics.few import many
 from replay.metrics.loads import chances
 from replay.metrics.paired import PAIRED, Difference
-from replay.metrics.pairing import CHANCE, Asked, Pairing, pairing
+from replay.metrics.pairing import CHANCE, Pairing, pairing
 from replay.results import Run
 
 

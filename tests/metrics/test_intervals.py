@@ -14,9 +14,10 @@ from runs import cell_entry, request_row, write_manifest, write_tables
 
 from replay.metrics import measure
 from replay.metrics.arms import Arm, Values, arms
+from replay.metrics.asked import Asked
 from replay.metrics.noise import by_setting, noises
 from replay.metrics.paired import Difference
-from replay.metrics.pairing import Asked, Pairing, pairing
+from replay.metrics.pairing import Pairing, pairing
 from replay.metrics.percentiles import strayed
 from replay.metrics.resampling import block_draws, block_starts, by_user, sample, user_errors
 from replay.metrics.simultaneous import RunNoise, widened, widths

@@ -10,8 +10,9 @@ from runs import cell_entry, request_row, step_row, write_manifest, write_tables
 
 from replay.metrics import measure
 from replay.metrics.arms import Values, arms
+from replay.metrics.asked import Asked
 from replay.metrics.paired import Difference
-from replay.metrics.pairing import Asked, pairing
+from replay.metrics.pairing import pairing
 from replay.results import Run, read_run
 
 

@@ -30,21 +30,6 @@ def queue_run(folder: Path) -> Path:
     return write_manifest(folder, cells, rows=25, goals={"ttft_ms": 5_000, "tpot_ms": None, "e2e_ms": None})
 
 
-def load_run(folder: Path) -> Path:
-    """fifo's first tokens come after 500 ms at every load, sjf's so many seconds sooner."""
-    cells, traces = [], []
-    for load, gain in LOADS.items():
-        name = f"sample at {load:g}x"
-        traces.append({"name": name, "rows": 20, "span_s": 10.0, "origin": "sample", "variant": {"load": load}})
-        for policy in ("fifo", "sjf"):
-            ttft = 0.5 - (gain if policy == "sjf" else 0.0)
-            rows = [request_row(row, arrival=row / 2, token_times=[row / 2 + ttft]) for row in range(20)]
-            cell = f"sample_at_{load:g}x-continuous-{policy}"
-            write_tables(folder / "cells" / cell, rows, [step_row(0, 0.0, 1.0)])
-            cells.append(cell_entry(cell, trace=name, mode="continuous", policy=policy))
-    return write_manifest(folder, cells, traces=traces)
-
-
 def awkward_run(folder: Path) -> Path:
     """A policy and a user of every awkward name: first tokens after no time and after an hour, one policy that serves
     nobody, one whose arrivals were taken in too late, no evictions, KV blocks that nobody counted."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import plotly.graph_objects as plotly
 import pytest
-from charted import awkward_run, load_run, queue_run
-from runs import cell_entry, request_row, simulated_run, static_batch, step_row, write_manifest, write_tables
+from charted import LOADS, awkward_run, queue_run
+from runs import cell_entry, load_run, request_row, simulated_run, static_batch, step_row, write_manifest, write_tables
 
 from replay.metrics import measure
 from replay.metrics.arms import Values, arms
@@ -70,7 +70,13 @@ def test_plotly_takes_every_panel_and_the_same_rows_give_the_same_bytes(
     name: str, grid: Shown, awkward: Shown, queue: Shown, tmp_path: Path
 ) -> None:
     drawn = 0
-    for found in (grid, awkward, queue, shown(static_batch(tmp_path / "one")), shown(load_run(tmp_path / "loads"))):
+    for found in (
+        grid,
+        awkward,
+        queue,
+        shown(static_batch(tmp_path / "one")),
+        shown(load_run(tmp_path / "loads", LOADS)),
+    ):
         made = charts[name](*found)
         if made is None:
             continue
@@ -267,7 +273,7 @@ def test_the_engine_over_time_is_averaged_over_bins(tmp_path: Path) -> None:
 
 def test_loads_have_a_line_for_each_policy_and_a_wall_where_they_part(tmp_path: Path) -> None:
     """sjf's first tokens come after 500, 300 and 100 ms at one, two and eight times the load, fifo's after 500."""
-    made = chart("loads", shown(load_run(tmp_path)))
+    made = chart("loads", shown(load_run(tmp_path, LOADS)))
     (panel,) = made.variants["mean TTFT"]
     lines = {trace["name"]: (trace["x"], trace["y"]) for trace in panel.data}
     assert lines == {"fifo": ([1, 2, 8], [500, 500, 500]), "sjf": ([1, 2, 8], [500, 300, 100])}

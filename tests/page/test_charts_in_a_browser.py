@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from browsing import Open, report_of
-from charted import awkward_run, load_run
+from charted import LOADS, awkward_run
 from playwright.sync_api import Page
-from runs import simulated_run
+from runs import load_run, simulated_run
 
 MODES = {
     "static": {"batch_size": 8},
@@ -104,7 +104,7 @@ def test_names_are_written_as_they_are(open_page: Open, tmp_path: Path) -> None:
 
 
 def test_loads_are_drawn_once_with_the_first_of_them(open_page: Open, tmp_path: Path) -> None:
-    page = open_page(report_of(load_run(tmp_path)), scheme="dark")
+    page = open_page(report_of(load_run(tmp_path, LOADS)), scheme="dark")
     assert drawn(page)["loads"] == [2]
     assert page.locator("#loads-0").count() == 1
     assert page.locator("#loads-1").count() == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.colors import to_hex
 from pictures import one_request, view, words
-from runs import cell_entry, request_row, step_row, write_manifest, write_tables
+from runs import load_run
 
 from replay.metrics import measure
 from replay.plots import draw_all, plots
@@ -17,22 +17,6 @@ from replay.plots.view import INVALID, KNOWN, views
 from replay.results import read_run
 
 GAINS = {1.0: 0.0, 2.0: 0.2, 8.0: 0.4}
-
-
-def load_run(folder: Path, **fields: object) -> Path:
-    """fifo's first tokens come after 500 ms at every load, sjf's so many seconds sooner."""
-    cells, traces = [], []
-    for load, gain in GAINS.items():
-        name = f"sample at {load:g}x"
-        traces.append({"name": name, "rows": 20, "span_s": 10.0, "origin": "sample", "variant": {"load": load}})
-        for policy in ("fifo", "sjf"):
-            ttft = 0.5 - (gain if policy == "sjf" else 0.0)
-            rows = [request_row(row, arrival=row / 2, token_times=[row / 2 + ttft]) for row in range(20)]
-            cell = f"sample_at_{load:g}x-continuous-{policy}"
-            write_tables(folder / "cells" / cell, rows, [step_row(0, 0.0, 1.0)])
-            more = fields if (load, policy) == (8.0, "sjf") else {}
-            cells.append(cell_entry(cell, trace=name, mode="continuous", policy=policy, **more))
-    return write_manifest(folder, cells, traces=traces)
 
 
 def drawn(folder: Path):
@@ -55,7 +39,7 @@ def lines(axes) -> dict[str, list[tuple[float, float]]]:
 
 
 def test_a_line_for_each_policy_and_a_mark_where_they_part(tmp_path: Path) -> None:
-    figure = drawn(load_run(tmp_path))
+    figure = drawn(load_run(tmp_path, GAINS))
     mean, p99 = figure.axes
     expected = {
         KNOWN["fifo"][0].upper(): [(1.0, 500.0), (2.0, 500.0), (8.0, 500.0)],
@@ -73,7 +57,7 @@ def test_a_line_for_each_policy_and_a_mark_where_they_part(tmp_path: Path) -> No
 
 
 def test_it_is_drawn_once_for_all_loads(tmp_path: Path) -> None:
-    run = read_run(load_run(tmp_path))
+    run = read_run(load_run(tmp_path, GAINS))
     assert [plots["loads"](one) is not None for one in views(run, measure(run))] == [True, False, False]
     assert plots["loads"](view(one_request(tmp_path / "one"))) is None
     files, problems = draw_all(run, measure(run), tmp_path / "plots")
@@ -82,7 +66,7 @@ def test_it_is_drawn_once_for_all_loads(tmp_path: Path) -> None:
 
 
 def test_an_invalid_cell_is_grey(tmp_path: Path) -> None:
-    figure = drawn(load_run(tmp_path, valid=False, invalid_reason="lag"))
+    figure = drawn(load_run(tmp_path, GAINS, valid=False, invalid_reason="lag"))
     grey = [line for line in figure.axes[0].lines if to_hex(line.get_color()) == INVALID]
     assert [(list(line.get_xdata()), list(line.get_ydata())) for line in grey] == [([8.0], [pytest.approx(100.0)])]
     assert "invalid" in words(figure)
@@ -91,6 +75,6 @@ def test_an_invalid_cell_is_grey(tmp_path: Path) -> None:
 def test_loads_at_which_nobody_parts_have_no_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GAINS, 2.0, 0.0)
     monkeypatch.setitem(GAINS, 8.0, 0.0)
-    figure = drawn(load_run(tmp_path))
+    figure = drawn(load_run(tmp_path, GAINS))
     assert "policies cannot be told apart" in words(figure)
     assert not [line for line in figure.axes[0].lines if list(line.get_ydata()) == [0, 1]]
