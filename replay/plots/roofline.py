@@ -12,12 +12,11 @@ from replay.ceilings import Ceilings
 from replay.metrics.arms import Arm
 from replay.metrics.notation import scaled
 from replay.plots.canvas import DASHES, FAINT, INK, figure, legend, mark, scale
+from replay.plots.plane import fills
 from replay.plots.registry import plots
 from replay.plots.view import INVALID, View
 
 GIGA = 1e9
-FILLS = ("full", "left", "none", "bottom", "top", "right")
-"""How a policy's marker is filled, by setting."""
 
 
 @plots.register("roofline")
@@ -32,15 +31,14 @@ def roofline(view: View) -> Figure | None:
     _frame(axes, list(roofs.values()), list(places.values()))
     for number, roof in enumerate(roofs.values()):
         _roof(axes, roof, DASHES[number % len(DASHES)])
-    settings = list(dict.fromkeys(arm.setting for arm in view.arms))
-    fills = {setting: FILLS[number % len(FILLS)] for number, setting in enumerate(settings)}
+    filled = fills(view)
     for arm, (intensity, rate) in places.items():
         colour = view.colour(arm.policy) if arm.valid else INVALID
-        style: dict[str, Any] = {"marker": view.marker(arm.policy), "fillstyle": fills[arm.setting], "color": colour}
+        style: dict[str, Any] = {"marker": view.marker(arm.policy), "fillstyle": filled[arm.mode], "color": colour}
         axes.plot(intensity, rate, markersize=8, alpha=0.85, **style)
     handles = [
         *view.legend(markersize=8),
-        *(mark(setting, marker="o", markersize=8, fillstyle=fills[setting]) for setting in settings),
+        *(mark(mode, marker="o", markersize=8, fillstyle=fill) for mode, fill in filled.items()),
         *(
             mark(f"roof: {roof.label}", linestyle="-", marker="", dashes=DASHES[number % len(DASHES)])
             for number, roof in enumerate(roofs.values())

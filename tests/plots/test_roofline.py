@@ -72,3 +72,11 @@ def test_a_legend_with_long_names_is_not_cut(tmp_path: Path) -> None:
     box = made.legends[0].get_window_extent()
     assert len(made.legends) == 1
     assert 0 <= box.x0 < box.x1 <= made.bbox.x1
+
+
+def test_a_mode_fills_its_marks_as_in_the_other_pictures(tmp_path: Path) -> None:
+    names = ["static-fifo", "dynamic-fifo", "continuous-fifo"]
+    made = drawn(tmp_path, *names, work=WORK, ceilings=CEILINGS)
+    assert made is not None
+    found = {entry.get_label(): entry.get_fillstyle() for entry in made.legends[0].legend_handles if entry is not None}
+    assert [found[mode] for mode in ("static", "dynamic", "continuous")] == ["none", "left", "full"]
