@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replay.metrics.arms import Arm
+from replay.metrics.arms import Arm, Values
 from replay.metrics.wins import Wins
 
 TIE = 0.05
@@ -118,3 +118,9 @@ class Difference:
             return None
         low, high = sorted((self.low / self.base_mean, self.high / self.base_mean))
         return low, high
+
+
+def advantage(values: Values, base: Arm, other: Arm) -> float | None:
+    """How many times faster the machine was when `other` ran than when `base` did."""
+    paces = [values.value(arm, "pace", "value") for arm in (base, other)]
+    return paces[0] / paces[1] if paces[0] and paces[1] else None

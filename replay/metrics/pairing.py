@@ -18,7 +18,7 @@ from replay.metrics.aligned import Aligned
 from replay.metrics.arms import Arm, Values
 from replay.metrics.asked import Asked, What
 from replay.metrics.noise import Key, Noise, by_setting, noises
-from replay.metrics.paired import HIGHER_IS_BETTER, PAIRED, Bounds, Difference
+from replay.metrics.paired import HIGHER_IS_BETTER, PAIRED, Bounds, Difference, advantage
 from replay.metrics.percentiles import blocks, strayed
 from replay.metrics.resampling import (
     Draws,
@@ -226,12 +226,6 @@ def pairing(requests: pl.DataFrame, values: Values, arms: Sequence[Arm], seed: i
     """Of the arms of one trace; `requests` are `Measured.requests`."""
     names = [name for arm in arms for name in arm.names]
     return Pairing(Aligned(requests.filter(pl.col("cell").is_in(names)), seed), values, [by_setting(arms)])
-
-
-def advantage(values: Values, base: Arm, other: Arm) -> float | None:
-    """How many times faster the machine was when `other` ran than when `base` did."""
-    paces = [values.value(arm, "pace", "value") for arm in (base, other)]
-    return paces[0] / paces[1] if paces[0] and paces[1] else None
 
 
 def _around(middle: float, half: float) -> Bounds | None:
